@@ -58,7 +58,7 @@ _ANY_HEAD: Final = sum(_HEADS)
 
 
 def declarations(hand: int, extension: NapoliExtension) -> tuple[Declaration, ...]:
-    """Every declaration that the cards of ``hand`` (a mask) allow: bongiochi A, 2, 3, then napoli d, c, s, b."""
+    """Every declaration that ``hand`` (a mask) allows: bongiochi A, 2, 3, then napoli d, c, s, b."""
     if (hand & _ANY_HEAD).bit_count() < 3:
         return ()
     found = []

@@ -196,6 +196,7 @@ _ENDS: Final[Mapping[str, type[End]]] = {
 _END_NAMES: Final = {kind: name for name, kind in _ENDS.items()}
 _END_OPTIONS: Final = ("target", "threshold", "survivors", "deals")
 
+_FOUR_OF_COPPE: Final = parse_card("4c")
 _BONUS_TEXT: Final = {"1": 6, "1/2": 3, "0": 0}
 
 _ENUMS: Final[Mapping[str, type[StrEnum]]] = {
@@ -230,7 +231,7 @@ class RuleSet:
     first_lead: FirstLead = FirstLead.DEALER_RIGHT
     packets: Packets = Packets.SINGLY
     layout_3: Layout3 = Layout3.DEALER_DISCARD
-    removed_card: Card = parse_card("4c")
+    removed_card: Card = _FOUR_OF_COPPE
     rounding: Rounding = Rounding.FLOOR
     last_trick_bonus: int = POINT
     ace_of_bastoni: AceOfBastoni = AceOfBastoni.NORMAL
@@ -358,7 +359,7 @@ def _end_from(options: Mapping[str, object]) -> End:
 def _value_from(name: str, value: object) -> object:
     if name in _ENUMS:
         try:
-            return _ENUMS[name](value)
+            return _ENUMS[name](str(value))
         except ValueError:
             values = ", ".join(_ENUMS[name])
             raise RuleSetError(name, f"{value!r} is none of {values}") from None

@@ -1,0 +1,51 @@
+"""``tressette``: the one command. Each subcommand is imported only when it is used, so that ``tressette
+rules`` needs no gRPC and ``tressette bot`` no numpy."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+_COMMANDS: Final = {
+    # name: (module, attribute, short help shown in the list, extra that it needs)
+    "serve": ("tressette.commands.serve", "serve", "Run an arena that bots connect to.", ""),
+    "bot": ("tressette_bot.cli", "bot", "Run one of the reference bots.", ""),
+    "rules": ("tressette.commands.rules", "rules", "List and show presets and their options.", ""),
+    "tournament": ("tressette_tournament.cli", "tournament", "Run rated tournaments.", "tournament"),
+    "ratings": ("tressette_tournament.cli", "ratings", "Rate the bots from the logs of a run.", "tournament"),
+}
+
+
+class _Lazy(click.Group):
+    """A group whose commands are modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _, extra = _COMMANDS[cmd_name]
+        try:
+            command = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if not extra or (error.name or "").startswith("tressette"):
+                raise
+            raise click.ClickException(
+                f"{cmd_name} needs the package {error.name}: pip install 'tressette-arena[{extra}]'"
+            ) from error
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry[2]) for name, entry in _COMMANDS.items()])
+
+
+@click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tressette-arena", prog_name="tressette")
+def main() -> None:
+    """Bot competitions for Tressette and Traversone."""
