@@ -1,0 +1,108 @@
+"""What people and programs are shown of the ratings."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from rich.console import Console
+from tressette_tournament.ratings import PoolRatings, rate
+from tressette_tournament.report import as_json, print_tables
+from tressette_tournament.results import GameResult
+
+
+def pools(
+    outcomes: str, pairs: tuple[str, ...] = ("AB",), objective: str = "most", **more: int
+) -> list[PoolRatings]:
+    """w, l or d of the first bot of each pair, a deck a letter."""
+    ranks = {"w": (1, 2), "l": (2, 1), "d": (1, 1)}
+    return rate(
+        GameResult(
+            f"{pair}{deck}",
+            f"{pair}{deck}",
+            1 + more.get("missing", 0),
+            f"{deck}",
+            "hash",
+            "tre[sette]",
+            objective,
+            tuple((bot,) for bot in pair),
+            ranks[outcome],
+            (33 + deck, 11),
+            2,
+            faults=((pair[0], "timeout", 1),) if deck == 0 else (),
+        )
+        for deck, outcome in enumerate(outcomes)
+        for pair in pairs
+    )
+
+
+def shown(rated: list[PoolRatings]) -> str:
+    console = Console(file=io.StringIO(), width=140, force_terminal=False)
+    print_tables(rated, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def row_of(text: str, bot: str) -> list[str]:
+    [line] = [line for line in text.splitlines() if f"│ {bot} " in line]
+    return [cell.strip() for cell in line.strip("│").split("│")]
+
+
+def test_a_table_has_the_figures_of_each_bot() -> None:
+    text = shown(pools("wlwwdwlwww"))
+    assert "tre[sette] · points per deal: higher is better" in text
+    cells = row_of(text, "A")
+    assert cells[:2] == ["1", "A"]
+    assert cells[2].startswith("+")
+    assert cells[3].isdigit()
+    assert cells[4:] == ["10", "10", "3.12 ± 0.18", "0.750", "timeout 1"]
+    assert row_of(text, "B")[:3] == ["2", "B", cells[2].replace("+", "-")]
+
+
+def test_lower_is_better_where_the_objective_is_least() -> None:
+    assert "points per deal: lower is better" in shown(pools("wl" * 5, objective="least"))
+
+
+def test_one_sided_ratings_are_shown_as_bounds() -> None:
+    text = shown(pools("w" * 20))
+    assert row_of(text, "A")[2:4] == ["> +158", ""]
+    assert row_of(text, "B")[2:4] == ["< -158", ""]
+    assert "on one side only" in text
+
+
+def test_few_decks_have_a_dash_and_a_footnote() -> None:
+    text = shown(pools("wlw"))
+    assert row_of(text, "A")[3] == "–"
+    assert "fewer than 8 decks" in text
+
+
+def test_components_are_separate_tables() -> None:
+    text = shown(pools("wlwlwwlwlw", ("AB", "CD")))
+    assert "1 of 2" in text
+    assert "2 of 2" in text
+    assert "cannot be compared" in text
+
+
+def test_open_sets_are_counted() -> None:
+    assert "not counted: 3" in shown(pools("wlw", missing=1))
+
+
+def test_json_is_plain_and_repeats_the_ratings() -> None:
+    rated = pools("wlwwdwlwww" * 3, ("AB", "AC"))
+    data = json.loads(json.dumps(as_json(rated), allow_nan=False))
+    [pool] = data["pools"]
+    [part] = pool["components"]
+    assert pool["preset"] == "tre[sette]"
+    assert [bot["bot"] for bot in part["bots"]] == ["A", "B", "C"]
+    assert part["bots"][0]["rating"] == rated[0].components[0].bots[0].rating
+    assert part["bots"][0]["faults"] == {"timeout": 2}
+    assert {(pair["bot"], pair["other"]) for pair in part["pairs"]} == {
+        (a, b) for a in "ABC" for b in "ABC" if a != b
+    }
+    assert part["pairs"][0]["interval"]["kind"] == "two-sided"
+
+
+def test_json_lists_open_sets() -> None:
+    [pool] = as_json(pools("w", missing=1))["pools"]
+    assert pool["open_sets"] == [{"deal_set": "AB0", "have": 1, "want": 2}]
+    assert pool["components"] == []

@@ -1,0 +1,152 @@
+"""Ratings for people (rich tables) and for programs (plain data): formats what ratings.py found.
+
+A rating that the results bound on one side only is shown as that bound, "> +350", in place of the
+estimate; one about which nothing can be said has "–" for its ±.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tressette_tournament.intervals import MIN_DECKS, Interval, Kind
+from tressette_tournament.ratings import BotRating, ComponentRatings, PairRating, PoolRatings
+
+_COLUMNS = ("#", "bot", "Elo", "± (95 %)", "games", "deal sets", "points/deal", "score", "faults")
+_OBJECTIVES = {"most": "points per deal: higher is better", "least": "points per deal: lower is better"}
+_FEW = f"–: no error or bound from fewer than {MIN_DECKS} decks"
+_UNBOUNDED = "–: these results tell no error and no bound"
+_BOUND = ">, <: the results bound it on one side only (95 %)"
+
+
+def print_tables(pools: Iterable[PoolRatings], console: Console) -> None:
+    """Print a table for each component of each pool, and the number of open deal sets."""
+    for pool in pools:
+        for number, component in enumerate(pool.components, 1):
+            console.print(_table(pool, component, number))
+        if len(pool.components) > 1:
+            console.print("No game connects these tables: their ratings cannot be compared.")
+        if pool.open_sets:
+            console.print(f"{escape(pool.preset)} · open deal sets, not counted: {len(pool.open_sets)}")
+
+
+def _table(pool: PoolRatings, component: ComponentRatings, number: int) -> Table:
+    title = f"{escape(pool.preset)} · {_OBJECTIVES[pool.objective]}"
+    if len(pool.components) > 1:
+        title += f" · {number} of {len(pool.components)}"
+    table = Table(title=title, caption="\n".join(_footnotes(component)) or None)
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name in ("bot", "faults") else "right")
+    for rank, bot in enumerate(component.bots, 1):
+        table.add_row(str(rank), *_cells(bot))
+    return table
+
+
+def _cells(bot: BotRating) -> list[str]:
+    error = "" if bot.interval.kind in (Kind.AT_LEAST, Kind.AT_MOST) else "–"
+    return [
+        escape(bot.bot),
+        _elo(bot),
+        error if bot.error is None else f"{bot.error:.0f}",
+        str(bot.games),
+        str(bot.deal_sets),
+        _points(bot),
+        "–" if bot.score is None else f"{bot.score:.3f}",
+        escape(", ".join(f"{kind} {count}" for kind, count in bot.faults)),
+    ]
+
+
+def _elo(bot: BotRating) -> str:
+    match bot.interval.kind, bot.interval:
+        case Kind.AT_LEAST, Interval(low=float(low)):
+            return f"> {low:+.0f}"
+        case Kind.AT_MOST, Interval(high=float(high)):
+            return f"< {high:+.0f}"
+    return f"{bot.rating:+.0f}"
+
+
+def _points(bot: BotRating) -> str:
+    if bot.points_per_deal is None:
+        return "–"
+    error = "–" if bot.points_error is None else f"{bot.points_error:.2f}"
+    return f"{bot.points_per_deal:.2f} ± {error}"
+
+
+def _footnotes(component: ComponentRatings) -> list[str]:
+    """The notes that this table needs."""
+    intervals = [bot.interval for bot in component.bots]
+    silent = [interval for interval in intervals if interval.kind is Kind.NONE]
+    needed = {
+        _FEW: any(interval.decks < MIN_DECKS for interval in silent),
+        _UNBOUNDED: any(interval.decks >= MIN_DECKS for interval in silent),
+        _BOUND: any(interval.kind in (Kind.AT_LEAST, Kind.AT_MOST) for interval in intervals),
+    }
+    return [note for note, shown in needed.items() if shown]
+
+
+def as_json(pools: Iterable[PoolRatings]) -> dict[str, Any]:
+    """Plain data for ratings.json: the fields of the rating dataclasses under their own names.
+
+    Elo, points and scores are numbers, what is not known is null, pairs are a list.
+    """
+    return {"pools": [_pool(pool) for pool in pools]}
+
+
+def _pool(pool: PoolRatings) -> dict[str, Any]:
+    return {
+        "pool": pool.pool,
+        "preset": pool.preset,
+        "objective": pool.objective,
+        "games": pool.games,
+        "deal_sets": pool.deal_sets,
+        "decks": pool.decks,
+        "open_sets": [{"deal_set": s.deal_set, "have": s.have, "want": s.want} for s in pool.open_sets],
+        "components": [
+            {
+                "bots": [_bot(bot) for bot in component.bots],
+                "pairs": [_pair(bot, other, pair) for (bot, other), pair in component.pairs.items()],
+            }
+            for component in pool.components
+        ],
+    }
+
+
+def _bot(bot: BotRating) -> dict[str, Any]:
+    return {
+        "bot": bot.bot,
+        "rating": bot.rating,
+        "error": bot.error,
+        "interval": _interval(bot.interval),
+        "games": bot.games,
+        "deal_sets": bot.deal_sets,
+        "score": bot.score,
+        "points_per_deal": bot.points_per_deal,
+        "points_error": bot.points_error,
+        "faults": dict(bot.faults),
+    }
+
+
+def _pair(bot: str, other: str, pair: PairRating) -> dict[str, Any]:
+    return {
+        "bot": bot,
+        "other": other,
+        "difference": pair.difference,
+        "interval": _interval(pair.interval),
+        "los": pair.los,
+        "rows": pair.rows,
+        "score": pair.score,
+        "score_interval": None if pair.score_interval is None else _interval(pair.score_interval),
+    }
+
+
+def _interval(interval: Interval) -> dict[str, Any]:
+    return {
+        "kind": str(interval.kind),
+        "low": interval.low,
+        "high": interval.high,
+        "decks": interval.decks,
+    }
