@@ -181,12 +181,12 @@ class FaultCommitted:
 
 @dataclass(frozen=True, slots=True)
 class MatchEnded:
-    """The match is over. ranks: by side, 1 is best, ties share; side: who forfeited, else None."""
+    """The match is over. ranks: by side, 1 is best, ties share; seat: who forfeited, else None."""
 
     reason: EndReason
     totals: tuple[int, ...]
     ranks: tuple[int, ...]
-    side: int | None = None
+    seat: int | None = None
 
 
 Event = (

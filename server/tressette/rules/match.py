@@ -224,7 +224,7 @@ class Match:
         self._refuse_if_over()
         self.standing.forfeit(self.rules.side_of(seat))
         events: list[Event] = []
-        self._end_match(events, side=self.rules.side_of(seat))
+        self._end_match(events, forfeited=seat)
         return events
 
     def _refuse_if_over(self) -> None:
@@ -526,7 +526,7 @@ class Match:
         active = self.standing.active
         piles: list[Counted | None] = []
         for side in range(rules.side_count):
-            seats = (side, side + 2) if rules.pairs else (side,)
+            seats = rules.seats_of(side)
             mask = 0
             for seat in seats:
                 mask |= deal.taken[seat]
@@ -601,11 +601,11 @@ class Match:
         self._dealing = right_of(self.dealer, self.active, self.rules.players)
         self._start_deal(events)
 
-    def _end_match(self, events: list[Event], side: int | None = None) -> None:
+    def _end_match(self, events: list[Event], forfeited: int | None = None) -> None:
         standing = self.standing
         assert standing.reason is not None
         self.stage, self.pending = Stage.OVER, ()
-        events.append(MatchEnded(standing.reason, tuple(standing.totals), standing.ranks(), side))
+        events.append(MatchEnded(standing.reason, tuple(standing.totals), standing.ranks(), forfeited))
 
     # -- comparing ------------------------------------------------------------------------------
 

@@ -268,6 +268,10 @@ class RuleSet:
         """The side a seat belongs to."""
         return seat % 2 if self.pairs else seat
 
+    def seats_of(self, side: int) -> tuple[int, ...]:
+        """The seats of a side."""
+        return (side, side + 2) if self.pairs else (side,)
+
     @property
     def ace_thirds(self) -> int:
         """Value of the ace of bastoni, in thirds of a point."""

@@ -1,0 +1,70 @@
+"""Reads a record back, checking every line.
+
+A torn last line (the writer was killed while writing) is dropped and reported; any other damage raises
+DamagedRecord with file and line::
+
+    RecordError            anything below
+    +-- DamagedRecord      a line that is not what the writer wrote
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tressette.record.writer import FIRST_PREV, SCHEMA
+
+
+class RecordError(Exception):
+    """Base of what reading a record raises."""
+
+
+class DamagedRecord(RecordError):
+    """A line that does not continue the file; ``path``, ``line`` (from 1) and ``reason`` say which."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__(f"{path}, line {line}: {reason}")
+        self.path, self.line, self.reason = path, line, reason
+
+
+
+def read_lines(path: Path, torn: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The lines of one file as dictionaries, in order, each checked against the chain.
+
+    A torn last line is left out; a text that says so is added to ``torn``.
+    """
+    previous = FIRST_PREV
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            if not raw.endswith(b"\n"):
+                if torn is not None:
+                    torn.append(f"{path}, line {number}: dropped an incomplete last line")
+                return
+            line = raw[:-1]
+            fields = _parse(path, number, line)
+            if fields.get("seq") != number:
+                raise DamagedRecord(path, number, f"sequence number {fields.get('seq')!r}, not {number}")
+            if fields.get("prev") != previous:
+                raise DamagedRecord(path, number, "the hash of the line before does not match")
+            previous = hashlib.sha256(line).hexdigest()[:32]
+            yield fields
+
+
+def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DamagedRecord(path, number, f"not JSON: {error}") from None
+    if not isinstance(fields, dict) or fields.get("v") != SCHEMA:
+        raise DamagedRecord(path, number, f"not a line of schema {SCHEMA}")
+    return fields
+
+
+def read_results(folder: Path, torn: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The ``game`` lines of every writer in the folder."""
+    for path in sorted(folder.glob("results-*.jsonl")):
+        yield from read_lines(path, torn)

@@ -1,0 +1,217 @@
+"""Turns the events of one game into lines of the record.
+
+Lines of a game, in order: ``match`` (what is played, by whom, under which resolved rules), then for each
+deal its ``trick`` lines and a ``deal`` line; the committing ``game`` line is written by ``committed``.
+Cards are in text notation separated by blanks; scores are sixths; times are whole milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tressette.record.game import GameSpec
+from tressette.record.writer import Recorder
+from tressette.rules.accuse import Declaration
+from tressette.rules.cards import cards_of
+from tressette.rules.deck import Phase
+from tressette.rules.events import (
+    CalledOut,
+    CardDiscarded,
+    CardDrawn,
+    CardPlayed,
+    DealScored,
+    DealStarted,
+    DealVoided,
+    DeclarationMade,
+    Event,
+    FaultCommitted,
+    MatchEnded,
+    PartnersDrawn,
+    SideEliminated,
+    TrickWon,
+)
+
+
+def _cards(mask: int | None) -> str:
+    return " ".join(map(str, cards_of(mask or 0)))
+
+
+def _declaration(seat: int, one: Declaration) -> list[object]:
+    return [seat, str(one.kind), one.of, _cards(one.cards), one.points]
+
+
+class Scribe:
+    """Follows one game. ``versions`` are what the bots said of themselves, by seat."""
+
+    def __init__(self, recorder: Recorder, spec: GameSpec, versions: Sequence[str]) -> None:
+        self._recorder = recorder
+        self._spec = spec
+        self._versions = list(versions)
+        self._game = (spec.game, spec.attempt)
+        self._deals = 0
+        self._faults: Counter[tuple[str, str]] = Counter()
+        self._trick: list[CardPlayed] = []
+        self._times: list[tuple[int, int]] = []
+        self._extra: dict[str, list[Any]] = {}
+        self._deal: DealStarted | None = None
+        self._tricks = 0
+        self._drawn: PartnersDrawn | None = None
+        self._ended: MatchEnded | None = None
+        self._seats = tuple(range(spec.rules.players))
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            PartnersDrawn: self._partners_drawn,
+            DealStarted: self._deal_started,
+            DealVoided: lambda event: self._note("voided", event.seat),
+            CardDiscarded: lambda event: self._note("discard", [event.seat, str(event.card)]),
+            DeclarationMade: lambda event: self._note(
+                "declarations", _declaration(event.seat, event.declaration)
+            ),
+            CalledOut: lambda event: self._note("call_out", [event.seat, event.right]),
+            TrickWon: self._trick_won,
+            CardDrawn: lambda event: self._note("draws", [event.seat, str(event.card)]),
+            DealScored: self._deal_scored,
+            SideEliminated: lambda event: None,
+            FaultCommitted: self._fault,
+            MatchEnded: self._match_ended,
+        }
+
+    def write(self, events: Iterable[Event], think_ms: int = 0, network_ms: int = 0) -> None:
+        """Record what happened. The times are those of the seat whose answer caused it."""
+        for event in events:
+            if type(event) is CardPlayed:
+                self._trick.append(event)
+                self._times.append((think_ms, network_ms))
+            else:
+                self._handlers[type(event)](event)
+
+    def started(self) -> None:
+        """Write the ``match`` line; call it after the first events, which tell who sits where."""
+        spec = self._spec
+        drawn = self._drawn
+        self._line(
+            "match",
+            tournament=spec.tournament,
+            preset=spec.preset,
+            rules=spec.rules.options(),
+            rules_hash=spec.rules.hash(),
+            commitment=spec.commitment,
+            deal_set=spec.deal_set,
+            deck=spec.deck,
+            bots=list(spec.bots),
+            versions=self._versions,
+            partners_drawn=drawn
+            and {"hands": [_cards(hand) for hand in drawn.hands], "seats": list(drawn.seats)},
+        )
+
+    def committed(self, duration_ms: int, ended_unix_ms: int) -> dict[str, Any]:
+        """Write the ``game`` line of a match that has ended; returns its fields."""
+        spec, ended = self._spec, self._ended
+        assert ended is not None
+        bots = [spec.bots[self._seats.index(seat)] for seat in range(len(spec.bots))]
+        sides = [[bots[seat] for seat in spec.rules.seats_of(side)] for side in range(spec.rules.side_count)]
+        fields: dict[str, Any] = {
+            "game": spec.game,
+            "attempt": spec.attempt,
+            "tournament": spec.tournament,
+            "deal_set": spec.deal_set,
+            "set_size": spec.set_size,
+            "deck": spec.deck,
+            "preset": spec.preset,
+            "rules_hash": spec.rules.hash(),
+            "objective": str(spec.rules.objective),
+            "commitment": spec.commitment,
+            "bots": bots,
+            "sides": sides,
+            "points": list(ended.totals),
+            "ranks": list(ended.ranks),
+            "deals": self._deals,
+            "termination": str(ended.reason),
+            "forfeit": None if ended.seat is None else spec.rules.side_of(ended.seat),
+            "offender": None if ended.seat is None else bots[ended.seat],
+            "faults": [[bot, kind, count] for (bot, kind), count in sorted(self._faults.items())],
+            "duration_ms": duration_ms,
+            "ended_unix_ms": ended_unix_ms,
+        }
+        self._recorder.result_line(**fields)
+        return fields
+
+    # -- one handler for each kind of event ------------------------------------------------------
+
+    def _line(self, kind: str, **fields: object) -> None:
+        game, attempt = self._game
+        self._recorder.trick_line(kind, game=game, attempt=attempt, **fields)
+
+    def _note(self, name: str, value: object) -> None:
+        """Keep something for the next line of the deal."""
+        self._extra.setdefault(name, []).append(value)
+
+    def _partners_drawn(self, event: PartnersDrawn) -> None:
+        self._drawn = event
+        self._seats = event.seats
+
+    def _deal_started(self, event: DealStarted) -> None:
+        self._deal = event
+        self._tricks = 0
+
+    def _trick_won(self, event: TrickWon) -> None:
+        deal = self._deal
+        assert deal is not None
+        self._tricks += 1
+        trick = self._trick
+        game, attempt = self._game
+        extra = self._extra
+        if any(card.signal for card in trick):
+            extra["signals"] = [card.signal for card in trick]
+        self._recorder.trick_line(
+            "trick",
+            game=game,
+            attempt=attempt,
+            phase="main" if deal.phase is Phase.MAIN else "tie_break",
+            deal=deal.number,
+            dealt=deal.attempt,
+            trick=self._tricks,
+            leader=trick[0].seat,
+            cards=" ".join([str(card.card) for card in trick]),
+            winner=event.seat,
+            thirds=event.thirds,
+            think_ms=[think for think, _ in self._times],
+            net_ms=[network for _, network in self._times],
+            **extra,
+        )
+        self._trick, self._times, self._extra = [], [], {}
+
+    def _deal_scored(self, event: DealScored) -> None:
+        deal = self._deal
+        assert deal is not None
+        self._deals += 1
+        self._line(
+            "deal",
+            phase="main" if event.phase is Phase.MAIN else "tie_break",
+            deal=event.number,
+            dealt=deal.attempt,
+            dealer=deal.dealer,
+            leader=deal.leader,
+            hands=[_cards(hand) for hand in deal.hands],
+            unfinished=" ".join(str(card.card) for card in self._trick),
+            ended_by=str(event.ended_by),
+            sides=[
+                score and [score.thirds, score.tricks, score.declared, score.counted, score.points]
+                for score in event.sides
+            ],
+            totals=list(event.totals),
+            last_trick=event.last_trick,
+            cappotto=event.cappotto,
+            set_aside=event.set_aside and str(event.set_aside),
+            **self._extra,
+        )
+        self._trick, self._times, self._extra = [], [], {}
+
+    def _fault(self, event: FaultCommitted) -> None:
+        bot = self._spec.bots[self._seats.index(event.seat)]
+        self._faults[bot, str(event.kind)] += 1
+        self._note("faults", [event.seat, str(event.kind), str(event.effect), event.reason])
+
+    def _match_ended(self, event: MatchEnded) -> None:
+        self._ended = event

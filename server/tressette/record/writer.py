@@ -1,0 +1,147 @@
+"""Writes the record: JSON lines through a structlog logger of its own, chained by hashes.
+
+A writer owns two kinds of file in its folder, named after it:
+
+``results-<writer>.jsonl``     one line a game; such a line commits the game
+``tricks-<writer>-<n>.jsonl``  a line when a game starts, one a trick, one a deal
+
+Every line is a JSON object that opens with ``v`` (schema version), ``seq`` (from 1 in each file),
+``prev`` (the first 32 hex digits of the SHA-256 of the line before, of the empty string for the first)
+and ``kind``. The logger is bound to no level and to no global configuration, so that nothing that is
+set for operational logs can silence it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
+
+import orjson
+import structlog
+
+SCHEMA: Final = 1
+SEGMENT_BYTES: Final = 64 << 20
+FIRST_PREV: Final = hashlib.sha256(b"").hexdigest()[:32]
+
+
+class Recorder(Protocol):
+    """Where a running game writes. ``flush`` makes what was written visible to other processes."""
+
+    def trick_line(self, kind: str, **fields: object) -> None:
+        """Write one line of a game under way."""
+
+    def result_line(self, **fields: object) -> None:
+        """Write the line that commits a game; everything about the game was written before."""
+
+    def flush(self) -> None:
+        """Hand all lines so far to the operating system."""
+
+
+class NullRecorder:
+    """For arenas without a record."""
+
+    def trick_line(self, kind: str, **fields: object) -> None:
+        """Nothing is kept."""
+
+    def result_line(self, **fields: object) -> None:
+        """Nothing is kept."""
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+
+class _LineLogger(structlog.BoundLoggerBase):
+    """A structlog logger without levels: one method, one line."""
+
+    def line(self, kind: str, **fields: object) -> None:
+        self._proxy_to_logger("msg", kind, **fields)
+
+
+class _Sink:
+    """One file: a structlog logger whose renderer numbers and chains the lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: BinaryIO = path.open("xb")
+        self.size = 0
+        self._sequence = 0
+        self._previous = FIRST_PREV
+        self.log = _LineLogger(structlog.BytesLogger(self), [self._render], {})
+
+    # structlog.BytesLogger wants a file and flushes after every line; lines are flushed in groups here.
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        return self.file.write(data)
+
+    def flush(self) -> None:
+        """Called by structlog after each line; see ``Record.flush`` for the real one."""
+
+    def _render(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> bytes:
+        self._sequence += 1
+        line = orjson.dumps(
+            {"v": SCHEMA, "seq": self._sequence, "prev": self._previous, "kind": event.pop("event"), **event}
+        )
+        self._previous = hashlib.sha256(line).hexdigest()[:32]
+        return line
+
+
+class Record:
+    """The record of one writing process. Raises FileExistsError if the writer's name is taken."""
+
+    def __init__(self, folder: Path, writer: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.writer = writer
+        self._segment_bytes = segment_bytes
+        self._results = _Sink(folder / f"results-{writer}.jsonl")
+        self._segment = 1
+        self._tricks = self._open_segment()
+        self._dirty = False
+
+    def trick_line(self, kind: str, **fields: object) -> None:
+        """Write one line of a game under way."""
+        self._tricks.log.line(kind, **fields)
+        self._dirty = True
+
+    def result_line(self, **fields: object) -> None:
+        """Commit a game. Its tricks reach the operating system first."""
+        self.flush()
+        self._results.log.line("game", **fields)
+        self._dirty = True
+
+    def flush(self) -> None:
+        """Hand all lines so far to the operating system; start a new segment where one is full."""
+        if not self._dirty:
+            return
+        self._dirty = False
+        self._tricks.file.flush()
+        self._results.file.flush()
+        if self._tricks.size >= self._segment_bytes:
+            self._tricks.file.close()
+            self._segment += 1
+            self._tricks = self._open_segment()
+
+    def sync(self) -> None:
+        """Force the results to the disk. Blocks; may run in another thread than the writing."""
+        os.fsync(self._results.file.fileno())
+
+    def close(self) -> None:
+        """Flush, sync and close; the record cannot be written any more."""
+        self.flush()
+        self.sync()
+        self._tricks.file.close()
+        self._results.file.close()
+
+    def _open_segment(self) -> _Sink:
+        return _Sink(self.folder / f"tricks-{self.writer}-{self._segment:04}.jsonl")
+
+
+def free_writer(folder: Path) -> str:
+    """The first writer name, from ``0001`` on, that has no file in the folder yet."""
+    number = 1
+    while (folder / f"results-{number:04}.jsonl").exists():
+        number += 1
+    return f"{number:04}"
