@@ -251,6 +251,8 @@ class Match:
         for action in actions[:count]:
             assert isinstance(action, Declare)
             one = action.declaration
+            if type(one) is not Declaration:
+                raise MalformedAction(Refusal.MALFORMED, f"{one!r} is no declaration")
             if one.key in made:
                 raise IllegalAction(
                     Refusal.DECLARATION_ALREADY_MADE, f"{one.kind} {one.of} was declared before"
@@ -289,7 +291,11 @@ class Match:
             if not BITS[card] & self.deal.hands[seat]:
                 raise IllegalAction(Refusal.CARD_NOT_HELD, f"{card} is not in the hand")
             raise IllegalAction(Refusal.MUST_FOLLOW_SUIT, f"{card} does not follow the suit led")
-        if signal is not None and not self._may_signal():
+        if signal is None:
+            return
+        if type(signal) is not Signal:
+            raise MalformedAction(Refusal.MALFORMED, f"{signal!r} is no signal")
+        if not self._may_signal():
             if self.rules.signals is Signals.OFF:
                 raise IllegalAction(Refusal.SIGNALS_OFF, "signals are not played here")
             raise IllegalAction(Refusal.ONLY_LEADER_SIGNALS, "only the leader of a trick may signal")
@@ -301,6 +307,7 @@ class Match:
             raise MalformedAction(Refusal.MALFORMED, "nothing may follow a discard")
         action = rest[0]
         if type(action) is not Discard:
+            _check_is_action(action)
             raise IllegalAction(Refusal.NOT_ASKED, "only a discard is asked for now")
         _check_is_card(action.card)
         if not BITS[action.card] & self.deal.hands[seat]:
@@ -315,6 +322,7 @@ class Match:
             if self.stage is not Stage.MONTE:
                 raise IllegalAction(Refusal.MONTE_NOT_ALLOWED, "monte comes before everything else")
         else:
+            _check_is_action(rest[0])
             raise IllegalAction(Refusal.NOT_ASKED, "no card is asked for now")
 
     def _may_signal(self) -> bool:
@@ -634,6 +642,13 @@ class Match:
         return cards_of(self.deal.hands[seat])
 
 
+def _check_is_action(action: object) -> None:
+    if not isinstance(action, Action):
+        raise MalformedAction(Refusal.MALFORMED, f"{action!r} is no action")
+
+
 def _check_is_card(card: object) -> None:
-    if not isinstance(card, Card) or not 0 <= card < 40:
+    if not isinstance(card, Card):
         raise MalformedAction(Refusal.UNKNOWN_CARD, f"{card!r} is no card")
+    if not 0 <= card < 40:
+        raise MalformedAction(Refusal.UNKNOWN_CARD, f"{int(card)} is no card")
