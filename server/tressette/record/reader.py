@@ -31,7 +31,6 @@ class DamagedRecord(RecordError):
         self.path, self.line, self.reason = path, line, reason
 
 
-
 def read_lines(path: Path, torn: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """The lines of one file as dictionaries, in order, each checked against the chain.
 

@@ -69,7 +69,7 @@ class _Sink:
         self.size = 0
         self._sequence = 0
         self._previous = FIRST_PREV
-        self.log = _LineLogger(structlog.BytesLogger(self), [self._render], {})
+        self.log = _LineLogger(structlog.BytesLogger(self), [self._render], {})  # type: ignore[arg-type]
 
     # structlog.BytesLogger wants a file and flushes after every line; lines are flushed in groups here.
     def write(self, data: bytes) -> int:

@@ -9,9 +9,10 @@ any part of it takes effect, so a refused one changes nothing.
 
 Decisions:
 1. The first dealer is seat 0. A void deal keeps its dealer; after ten in a row the deal is played.
-2. Drawn partners: the holder of the 5 of denari changes places with whoever sits opposite the holder
-   of the 4, who leads the first deal; the first dealer is at that player's left. Seats in all later
-   events are the seats after the draw.
+2. Drawn partners: the cards of the draw are given one at a time (004), whatever the packets of the
+   deals. The holder of the 5 of denari changes places with whoever sits opposite the holder of the 4,
+   who leads the first deal; the first dealer is at that player's left. Both in one hand: the 6 instead
+   of the 5; all three: the draw is repeated. Seats in all later events are the seats after the draw.
 3. Before the first lead the order is: monte, the dealer's discard, declarations in turn order. Only
    seats that hold something to decide on are asked.
 4. Automatic declarations are made as soon as the window is open for that seat's cards: before the
@@ -398,10 +399,11 @@ class Match:
     # -- the course of a deal -------------------------------------------------------------------
 
     def _draw_partners(self, events: list[Event]) -> None:
-        """Both fives or all three in one hand: see decision 2 and the draw's own rule in RULES.md."""
+        """Decision 2."""
+        singly = self.rules.replace(packets="singly")
         for attempt in range(1, 1 << 16):
-            deck = self._decks(Phase.DRAW, 1, attempt, cards_in_play(self.rules, 4))
-            hands = lay_out(deck, self.rules, (0, 1, 2, 3), self._dealing).hands
+            deck = self._decks(Phase.DRAW, 1, attempt, cards_in_play(singly, 4))
+            hands = lay_out(deck, singly, (0, 1, 2, 3), self._dealing).hands
             four, five, six = (
                 next(seat for seat in range(4) if hands[seat] & BITS[card])
                 for card in (FOUR_OF_DENARI, _FIVE_OF_DENARI, _SIX_OF_DENARI)

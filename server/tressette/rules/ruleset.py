@@ -220,9 +220,13 @@ _ENUMS: Final[Mapping[str, type[StrEnum]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RuleSet:
-    """One playable set of rules. Raises RuleSetError, naming the option, for one that is not."""
+    """One playable set of rules. Raises RuleSetError, naming the option, for one that is not.
+
+    Rule sets that resolve to the same options are equal, whether a cappotto penalty of T was named or
+    left to its default.
+    """
 
     players: int = 4
     objective: Objective
@@ -253,6 +257,12 @@ class RuleSet:
         _check_scoring(self)
         _check_end(self)
         _check_declaring(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self.options() == other.options() if isinstance(other, RuleSet) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.options().items()))
 
     @property
     def pairs(self) -> bool:

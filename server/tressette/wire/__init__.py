@@ -1,0 +1,1 @@
+"""gRPC and protobuf: the only hand-written server code that knows either."""

@@ -1,0 +1,59 @@
+"""Casual matches on an open arena: whoever is free plays, the least busy first.
+
+Each free session is one player; matches of all offered presets take turns. Sessions of one bot may meet:
+an open arena rates nobody.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Sequence
+
+from tressette.play.arena import Arena
+from tressette.play.session import Session
+from tressette.record.game import GameSpec
+from tressette.rules.ruleset import RuleSet
+
+
+class Matchmaker:
+    """Keeps an arena busy with games of ``presets``, given as (name, rules); ``run`` begins their ids."""
+
+    def __init__(self, arena: Arena, presets: Sequence[tuple[str, RuleSet]], run: str) -> None:
+        self._arena = arena
+        self._presets = itertools.cycle(presets)
+        self._count = itertools.count(1)
+        self._run = run
+        self._next = next(self._presets)
+
+    def fill(self) -> None:
+        """Submit as many games as there are free players for."""
+        while True:
+            preset, rules = self._next
+            free = [
+                session
+                for sessions in self._arena.sessions.values()
+                for session in sessions
+                if session.has_room
+            ]
+            if len(free) < rules.players:
+                return
+            free.sort(key=lambda session: session.playing)
+            self._arena.start(self._spec(preset, rules, free[: rules.players]), free[: rules.players])
+            self._next = next(self._presets)
+
+    def _spec(self, preset: str, rules: RuleSet, players: Sequence[Session]) -> GameSpec:
+        game = f"{self._run}-{next(self._count)}"
+        return GameSpec(
+            game=game,
+            attempt=1,
+            tournament="",
+            preset=preset,
+            rules=rules,
+            bots=tuple(session.name for session in players),
+            deal_set=game,
+            set_size=1,
+            deck=game,
+            seed=secrets.token_bytes(32),
+            salt=secrets.token_bytes(32),
+        )

@@ -1,0 +1,146 @@
+"""A server process that plays the games it is told to: ``python -m tressette.wire.host``.
+
+The tournament runner starts it and talks to it in JSON lines. On standard input it takes, in this order,
+
+``{"start": {...}}``   a HostConfig; answered by ``{"listening": "127.0.0.1:PORT"}``
+``{"play": {...}}``    a GameSpec, any number of times; each answered, once its result is on disk, by
+                       ``{"finished": {...}}`` with the fields of its result line
+``{"stop": true}``     or the end of the input: stop now; games under way are cut off
+
+and it says ``{"session": {"bot": NAME, "open": BOOL}}`` when a bot comes or goes. Should the runner die,
+the end of the input ends this process too. Operational logs go to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import structlog
+
+from tressette.play.arena import Arena
+from tressette.play.config import PlayConfig
+from tressette.play.session import Session
+from tressette.record.game import GameSpec
+from tressette.record.writer import Record
+from tressette.wire.logs import configure
+from tressette.wire.server import ArenaServer
+
+log = structlog.get_logger("tressette.host")
+_LINE_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """folder, writer: where the record goes; key: secret for handles and bot seeds, in hex; tokens: bot
+    names by token."""
+
+    address: str
+    folder: str
+    writer: str
+    key: str
+    move_ms: int
+    illegal_retries: int
+    tokens: Mapping[str, str]
+    log_level: str = "info"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, the arguments of this class."""
+        return asdict(self)
+
+
+def _say(**message: object) -> None:
+    sys.stdout.buffer.write(orjson.dumps(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class Host:
+    """One arena, its server and its record, driven by lines."""
+
+    def __init__(self, config: HostConfig) -> None:
+        self._config = config
+        self._record = Record(Path(config.folder), config.writer)
+        self._unsynced: list[dict[str, Any]] = []
+        self._committed = asyncio.Event()
+        self._arena = Arena(
+            key=bytes.fromhex(config.key),
+            config=PlayConfig(config.move_ms, config.illegal_retries),
+            recorder=self._record,
+            on_finished=self._finished,
+            on_session=self._session,
+        )
+        self._server = ArenaServer(self._arena, dict(config.tokens))
+
+    async def run(self, lines: asyncio.StreamReader) -> None:
+        """Serve until told to stop, or until the input ends."""
+        port = await self._server.start(self._config.address)
+        syncing = asyncio.create_task(self._sync_in_groups())
+        reading = asyncio.create_task(self._read(lines))
+        _say(listening=f"{self._config.address.rpartition(':')[0]}:{port}")
+        try:
+            done, _ = await asyncio.wait((syncing, reading), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (syncing, reading):
+                task.cancel()
+            await asyncio.gather(syncing, reading, return_exceptions=True)
+            self._arena.close()
+            await self._server.stop()
+            self._record.close()
+
+    async def _read(self, lines: asyncio.StreamReader) -> None:
+        while line := await lines.readline():
+            message = orjson.loads(line)
+            if "play" in message:
+                self._arena.submit(GameSpec.from_json(message["play"]))
+            elif "stop" in message:
+                return
+
+    def _finished(self, spec: GameSpec, result: dict[str, Any]) -> None:
+        self._unsynced.append(result)
+        self._committed.set()
+
+    def _session(self, session: Session, is_open: bool) -> None:
+        _say(session={"bot": session.name, "open": is_open})
+
+    async def _sync_in_groups(self) -> None:
+        """Sync the results that came while the last sync ran, then report them: a game counts only once
+        it is on the disk."""
+        while True:
+            await self._committed.wait()
+            self._committed.clear()
+            results, self._unsynced = self._unsynced, []
+            self._record.flush()
+            await asyncio.to_thread(self._record.sync)
+            for result in results:
+                _say(finished=result)
+
+
+async def _main() -> None:
+    loop = asyncio.get_running_loop()
+    # The runner decides when to stop: an interrupt from the terminal reaches it too.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    lines = asyncio.StreamReader(limit=_LINE_LIMIT)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    first = await lines.readline()
+    if not first:
+        return
+    config = HostConfig(**orjson.loads(first)["start"])
+    configure(config.log_level, "json")
+    try:
+        await Host(config).run(lines)
+    except OSError as error:
+        log.error("record failed", exc_info=error)
+        _say(failed=str(error))
+        raise SystemExit(1) from error
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

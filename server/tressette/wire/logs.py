@@ -1,0 +1,33 @@
+"""Operational logs: what the server process does, for its operator. The game record is another thing
+(``tressette.record``) and is not touched by any of this."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Final, Literal
+
+import structlog
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+Format = Literal["console", "json"]
+
+
+def configure(level: str, format_: Format) -> None:
+    """Send structlog's operational logs to standard error. ``level`` is one of LEVELS."""
+    renderer: structlog.typing.Processor
+    if format_ == "json":
+        renderer = structlog.processors.JSONRenderer()
+    else:
+        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,84 @@
+"""Starts and stops the gRPC server around an arena."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from typing import Final
+
+import grpc
+
+from tressette.play.arena import Arena
+from tressette.v1 import arena_service_pb2_grpc as arena_grpc
+from tressette.wire.service import MAX_MESSAGE_BYTES, MIN_KEEPALIVE_MS, ArenaService
+
+_OPTIONS: Final = (
+    # Without this two servers could share a port, each getting some of the bots.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    # Quiet bots may ping this often without being cut off for it.
+    ("grpc.http2.min_ping_interval_without_data_ms", MIN_KEEPALIVE_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # A peer whose machine is gone is noticed by these; a frozen one only by the clocks of its turns.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+
+
+class BadAddress(ValueError):
+    """An address that is not HOST:PORT, or that cannot be listened on."""
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT`` (``[::1]:0`` for IPv6); raises BadAddress."""
+    host, colon, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise BadAddress(f"{address!r} is not HOST:PORT with a port from 0 to 65535")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class ArenaServer:
+    """The gRPC server of one arena. ``start`` gives the port, ``stop`` ends all streams."""
+
+    def __init__(
+        self,
+        arena: Arena,
+        tokens: Mapping[str, str] | None = None,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
+        self._service = ArenaService(arena, tokens)
+        self._credentials = credentials
+        self._server = grpc.aio.server(options=_OPTIONS)
+        arena_grpc.add_ArenaServiceServicer_to_server(self._service, self._server)
+
+    async def start(self, address: str) -> int:
+        """Listen; returns the port. Raises BadAddress if the address is malformed or taken."""
+        split_address(address)
+        try:
+            if self._credentials is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, self._credentials)
+        except RuntimeError as error:
+            raise BadAddress(f"cannot listen on {address}: {error}") from None
+        await self._server.start()
+        return port
+
+    async def stop(self, grace_s: float = 0.5) -> None:
+        """End all streams, each with its Ending, and stop. Takes little more than the grace."""
+        self._service.shut_down()
+        if self._service.streams:
+            await asyncio.wait(self._service.streams, timeout=grace_s)
+        await self._server.stop(grace_s)

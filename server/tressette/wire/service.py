@@ -1,0 +1,229 @@
+"""The arena service: one coroutine reads a stream, one task writes it, nobody else does either.
+
+A stream opens with a Hello. What is wrong with it is said in an Ending before the stream closes, never by
+aborting: a client that is still writing would see only INTERNAL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import grpc
+import structlog
+
+from tressette.play.arena import Arena
+from tressette.play.session import Session
+from tressette.rules.accuse import Declaration
+from tressette.rules.errors import ActionError
+from tressette.v1 import arena_service_pb2 as arena_pb
+from tressette.v1 import arena_service_pb2_grpc as arena_grpc
+from tressette.wire.convert import actions_of
+from tressette.wire.updates import next_response
+
+log = structlog.get_logger("tressette.service")
+
+PROTOCOL: Final = 1
+MAX_ANSWERS: Final = 1024
+MAX_MESSAGE_BYTES: Final = 1 << 20
+MAX_MATCHES: Final = 1024
+MIN_KEEPALIVE_MS: Final = 10_000
+_LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TEXT_LIMIT: Final = 64
+
+
+class Refusal(Exception):
+    """A stream that must end; ``reason`` goes into its Ending."""
+
+    def __init__(self, reason: arena_pb.ErrorReason.ValueType, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class _Stream:
+    """One Play call. ``wake`` is set when there is something to send."""
+
+    def __init__(self, arena: Arena, context: Any) -> None:
+        self._arena = arena
+        self._context = context
+        self._wake = asyncio.Event()
+        self.session: Session
+
+    def open(self, name: str, hello: arena_pb.Hello) -> arena_pb.PlayResponse:
+        """Make the session; returns the Welcome."""
+        granted = min(hello.max_matches or 1, MAX_MATCHES)
+        self.session = Session(name, hello.version, granted, self._wake.set)
+        return arena_pb.PlayResponse(
+            welcome=arena_pb.Welcome(
+                session_id=secrets.token_hex(8),
+                name=name,
+                protocol=PROTOCOL,
+                max_answers=MAX_ANSWERS,
+                max_message_bytes=MAX_MESSAGE_BYTES,
+                max_matches=granted,
+                min_keepalive_ms=MIN_KEEPALIVE_MS,
+            )
+        )
+
+    async def write(self) -> None:
+        """Send whatever is waiting, for ever."""
+        arena, session = self._arena, self.session
+        while True:
+            await self._wake.wait()
+            # One pass of the loop lets every answer that has arrived be played first, so that the turns
+            # which follow from them travel in this message and not in one each.
+            await asyncio.sleep(0)
+            self._wake.clear()
+            response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
+            if response is not None:
+                # The record is written before anyone sees what comes of it.
+                arena.recorder.flush()
+                await self._context.write(response)
+
+    async def read(self) -> None:
+        """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
+        read, handle = self._context.read, self._handle
+        while True:
+            request = await read()
+            if request is grpc.aio.EOF or not handle(request):
+                return
+
+    def _handle(self, request: arena_pb.PlayRequest) -> bool:
+        """Deal with one message; False when the bot says goodbye."""
+        kind = request.WhichOneof("message")
+        if kind == "answers":
+            self._answers(request.answers)
+        elif kind == "goodbye":
+            return False
+        elif kind == "drain":
+            self.session.draining = True
+        elif kind == "hello":
+            raise Refusal(arena_pb.ERROR_REASON_HELLO_REPEATED, "a session has one Hello")
+        elif kind is None:
+            raise Refusal(arena_pb.ERROR_REASON_MALFORMED, "message: nothing that this arena knows")
+        return True
+
+    def _answers(self, message: arena_pb.Answers) -> None:
+        answers = message.answers
+        if len(answers) > MAX_ANSWERS:
+            raise Refusal(
+                arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"answers: {len(answers)}, over {MAX_ANSWERS}"
+            )
+        session = self.session
+        seats = session.seats
+        self._arena.turns += len(answers)
+        for answer in answers:
+            handle, turn = answer.handle, answer.turn_id
+            seat = seats.get(handle)
+            held: Sequence[Declaration] = ()
+            if answer.declarations and seat is not None and seat.open:
+                held = seat.game.match.declarable(seat.number)
+            try:
+                actions = actions_of(answer, held)
+            except ActionError as error:
+                session.malformed(handle, turn, error)
+            else:
+                session.answer(handle, turn, actions)
+
+
+class ArenaService(arena_grpc.ArenaServiceServicer):
+    """Serves one arena. ``tokens`` maps each bot token to the name that it stands for; None: no tokens,
+    the bot's label is its name."""
+
+    def __init__(self, arena: Arena, tokens: Mapping[str, str] | None = None) -> None:
+        self._arena = arena
+        self._tokens = tokens
+        self.streams: set[asyncio.Task[Any]] = set()
+        self._closed = asyncio.Event()
+
+    def shut_down(self) -> None:
+        """Have every stream end, and refuse new ones."""
+        self._closed.set()
+
+    async def Play(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: N802
+        """One session, from Hello to Ending.
+
+        A coroutine that reads and writes by itself, which grpc.aio takes as well as a generator: only so
+        can one task write whenever there is news while this one waits for the bot.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self.streams.add(task)
+        try:
+            ending = await self._session(context)
+            if ending is not None:
+                await context.write(arena_pb.PlayResponse(ending=ending))
+        finally:
+            self.streams.discard(task)
+
+    async def _session(self, context: Any) -> arena_pb.Ending | None:
+        """Run a session; returns its last message, None if the bot never said anything."""
+        first = await context.read()
+        if first is grpc.aio.EOF:
+            return None
+        stream = _Stream(self._arena, context)
+        try:
+            await context.write(stream.open(self._greet(first), first.hello))
+        except Refusal as refusal:
+            log.info("refused", peer=context.peer(), reason=str(refusal))
+            return arena_pb.Ending(reason=refusal.reason, message=str(refusal))
+        self._arena.join(stream.session)
+        reader = asyncio.create_task(stream.read())
+        writer = asyncio.create_task(stream.write())
+        closed = asyncio.create_task(self._shutting_down())
+        tasks = (reader, writer, closed)
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # Also when grpc cancels this call because the bot is gone.
+            self._arena.leave(stream.session)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._ending(stream.session.name, done.pop().exception())
+
+    async def _shutting_down(self) -> None:
+        await self._closed.wait()
+        raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
+
+    @staticmethod
+    def _ending(name: str, error: BaseException | None) -> arena_pb.Ending:
+        """What a bot is told at the end of its session, by what ended it."""
+        if error is None:
+            return arena_pb.Ending(message="goodbye")
+        if isinstance(error, Refusal):
+            log.warning("session refused", bot=name, reason=str(error))
+            return arena_pb.Ending(reason=error.reason, message=str(error))
+        log.error("session failed", bot=name, exc_info=error)
+        return arena_pb.Ending(reason=arena_pb.ERROR_REASON_INTERNAL, message="the arena failed")
+
+    def _greet(self, first: arena_pb.PlayRequest) -> str:
+        """The name of the bot that says Hello; raises Refusal."""
+        if first.WhichOneof("message") != "hello":
+            raise Refusal(arena_pb.ERROR_REASON_HELLO_EXPECTED, "the first message must be a Hello")
+        if self._closed.is_set():
+            raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
+        hello = first.hello
+        if not hello.min_protocol <= PROTOCOL <= hello.max_protocol:
+            raise Refusal(arena_pb.ERROR_REASON_PROTOCOL_VERSION, f"this arena speaks protocol {PROTOCOL}")
+        for field in ("version", "client"):
+            if len(getattr(hello, field)) > _TEXT_LIMIT:
+                raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"{field}: over {_TEXT_LIMIT} characters")
+        return self._name_of(hello)
+
+    def _name_of(self, hello: arena_pb.Hello) -> str:
+        if self._tokens is None:
+            if not _LABEL.fullmatch(hello.label):
+                raise Refusal(
+                    arena_pb.ERROR_REASON_MALFORMED, "label: 1 to 64 letters, digits, '.', '_' or '-'"
+                )
+            return hello.label
+        for token, name in self._tokens.items():
+            if hmac.compare_digest(token.encode(), hello.token.encode()):
+                return name
+        raise Refusal(arena_pb.ERROR_REASON_UNAUTHENTICATED, "token: unknown")
