@@ -4,6 +4,7 @@
     +-- NotationError           text that names none of the 40 cards (also a ValueError)
     +-- UnknownPreset           a preset or alias that does not exist (also a ValueError)
     +-- RuleSetError            options that make no game (also a ValueError)
+    +-- ReplayError             events that no match of these rules and decks produces
     +-- ActionError             an action that was refused; the state is unchanged
         +-- MalformedAction     not an action at all: no rule could allow it
         +-- IllegalAction       an action, but not one that the rules allow now
@@ -70,6 +71,21 @@ class RuleSetError(RulesError, ValueError):
     def __init__(self, option: str, reason: str) -> None:
         super().__init__(f"{option}: {reason}")
         self.option = option
+        self.reason = reason
+
+
+class ReplayError(RulesError):
+    """The first event that differs from what the rules produce.
+
+    ``number`` is its place, from 1; ``found`` is the event there, None where the events stop short;
+    ``expected`` is what the rules produce there, None where they allow nothing like it.
+    """
+
+    def __init__(self, number: int, found: object, expected: object, reason: str) -> None:
+        super().__init__(f"event {number}: {reason}; found {found!r}, expected {expected!r}")
+        self.number = number
+        self.found = found
+        self.expected = expected
         self.reason = reason
 
 
