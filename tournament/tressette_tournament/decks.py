@@ -4,9 +4,9 @@ Vocabulary: the **event key** is 32 secret bytes, one for an event. A **deck see
 the rules deal a match. The **commitment** is published before the first card; deck seed and **salt** are
 revealed once no game still to be played uses that seed. Source: the tournament design, "Secret decks".
 
-1. Nothing here draws random bytes: the caller makes and guards the event key and the salts.
-2. The HMAC message starts with ``deck/``, so that one event key can serve other purposes without overlap.
-3. A commitment hashes two values of fixed length: no other split of the bytes gives the same hash.
+1. Nothing here draws random bytes: the caller makes and guards the event key.
+2. The HMAC messages start with their purpose, so that one event key can serve several without overlap.
+3. The commitment itself is ``GameSpec.commitment``: SHA-256 of seed and salt, both of fixed length.
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ def deck_seed(key: bytes, rules_hash: str, set_number: int) -> bytes:
     ``set_number`` is the ``deck_number`` of a scheduled game, 0 or more. Raises ValueError for a key that
     is not 32 bytes or a negative number.
     """
-    _check_length("event key", key)
+    return _derived(key, "deck", rules_hash, set_number)
+
+
+def deck_salt(key: bytes, rules_hash: str, set_number: int) -> bytes:
+    """The 32-byte salt that is hashed with a deck seed into its commitment. Same arguments, same errors."""
+    return _derived(key, "salt", rules_hash, set_number)
+
+
+def _derived(key: bytes, purpose: str, rules_hash: str, set_number: int) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"event key has {len(key)} bytes instead of {KEY_BYTES}")
     if set_number < 0:
         raise ValueError(f"set number {set_number} is negative")
-    return hmac.digest(key, f"deck/{rules_hash}/{set_number}".encode("ascii"), "sha256")
-
-
-def commitment(seed: bytes, salt: bytes) -> str:
-    """SHA-256 (hex) of seed then salt. Raises ValueError unless each is 32 bytes."""
-    _check_length("seed", seed)
-    _check_length("salt", salt)
-    return hashlib.sha256(seed + salt).hexdigest()
-
-
-def _check_length(what: str, value: bytes) -> None:
-    if len(value) != KEY_BYTES:
-        raise ValueError(f"{what} has {len(value)} bytes instead of {KEY_BYTES}")
+    return hmac.digest(key, f"{purpose}/{rules_hash}/{set_number}".encode("ascii"), "sha256")

@@ -16,7 +16,7 @@ from rich.table import Table
 from tressette_tournament.intervals import MIN_DECKS, Interval, Kind
 from tressette_tournament.ratings import BotRating, ComponentRatings, PairRating, PoolRatings
 
-_COLUMNS = ("#", "bot", "Elo", "± (95 %)", "games", "deal sets", "points/deal", "score", "faults")
+_COLUMNS = ("#", "bot", "Elo", "± 95 %", "games", "sets", "points/deal", "score", "faults")
 _OBJECTIVES = {"most": "points per deal: higher is better", "least": "points per deal: lower is better"}
 _FEW = f"–: no error or bound from fewer than {MIN_DECKS} decks"
 _UNBOUNDED = "–: these results tell no error and no bound"
@@ -40,7 +40,10 @@ def _table(pool: PoolRatings, component: ComponentRatings, number: int) -> Table
         title += f" · {number} of {len(pool.components)}"
     table = Table(title=title, caption="\n".join(_footnotes(component)) or None)
     for name in _COLUMNS:
-        table.add_column(name, justify="left" if name in ("bot", "faults") else "right")
+        # Names and numbers that are cut off say nothing; on a narrow terminal only faults may wrap.
+        table.add_column(
+            name, justify="left" if name in ("bot", "faults") else "right", no_wrap=name != "faults"
+        )
     for rank, bot in enumerate(component.bots, 1):
         table.add_row(str(rank), *_cells(bot))
     return table

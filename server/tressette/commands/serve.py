@@ -48,7 +48,7 @@ def _presets(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...
     default=("tressette-21",),
     show_default=True,
     callback=_presets,
-    help="Rules of the matches, a name from `tressette rules list`; give it again to have several take turns.",
+    help="Rules of the matches, a name from `tressette rules list`; repeat it to have several take turns.",
 )
 @click.option(
     "--record",

@@ -90,6 +90,12 @@ class Arena:
         self.waiting.append(spec)
         self._fill_soon()
 
+    def cancel(self, game: str) -> bool:
+        """Forget a game that has not started; False if there is none of that id."""
+        before = len(self.waiting)
+        self.waiting = [spec for spec in self.waiting if spec.game != game]
+        return len(self.waiting) < before
+
     def _fill_soon(self) -> None:
         """Start what can be started, once for all the reasons of this pass of the loop."""
         if not self._filling and self.waiting:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tressette.rules.ruleset import RuleSet
@@ -37,6 +37,10 @@ class GameSpec:
     def commitment(self) -> str:
         """SHA-256 (hex) of seed and salt: binds the arena to the deck before the first card."""
         return hashlib.sha256(self.seed + self.salt).hexdigest()
+
+    def with_deck(self, deck: str) -> GameSpec:
+        """The same game with another name for its deck."""
+        return replace(self, deck=deck)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``from_json`` is the inverse."""

@@ -67,3 +67,17 @@ def read_results(folder: Path, torn: list[str] | None = None) -> Iterator[dict[s
     """The ``game`` lines of every writer in the folder."""
     for path in sorted(folder.glob("results-*.jsonl")):
         yield from read_lines(path, torn)
+
+
+def begun_attempts(folder: Path) -> dict[str, int]:
+    """The highest attempt begun of each game in the folder, from its ``match`` lines; also of those whose
+    result was never written. Other lines are passed over unread."""
+    begun: dict[str, int] = {}
+    for path in folder.glob("tricks-*.jsonl"):
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if b'"kind":"match"' in raw and raw.endswith(b"\n"):
+                    fields = _parse(path, number, raw[:-1])
+                    game = fields["game"]
+                    begun[game] = max(fields["attempt"], begun.get(game, 0))
+    return begun

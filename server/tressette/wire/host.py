@@ -5,6 +5,7 @@ The tournament runner starts it and talks to it in JSON lines. On standard input
 ``{"start": {...}}``   a HostConfig; answered by ``{"listening": "127.0.0.1:PORT"}``
 ``{"play": {...}}``    a GameSpec, any number of times; each answered, once its result is on disk, by
                        ``{"finished": {...}}`` with the fields of its result line
+``{"cancel": GAME}``   do not start this game; answered by ``{"cancelled": GAME}`` unless it has started
 ``{"stop": true}``     or the end of the input: stop now; games under way are cut off
 
 and it says ``{"session": {"bot": NAME, "open": BOOL}}`` when a bot comes or goes. Should the runner die,
@@ -100,6 +101,9 @@ class Host:
             message = orjson.loads(line)
             if "play" in message:
                 self._arena.submit(GameSpec.from_json(message["play"]))
+            elif "cancel" in message:
+                if self._arena.cancel(message["cancel"]):
+                    _say(cancelled=message["cancel"])
             elif "stop" in message:
                 return
 

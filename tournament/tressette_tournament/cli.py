@@ -1,0 +1,104 @@
+"""``tressette tournament`` and ``tressette ratings``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+from tressette.record.reader import RecordError
+from tressette_bot.bots import REFERENCE_BOTS
+
+from tressette_tournament.local_host import HostFailed
+from tressette_tournament.progress import progress_for
+from tressette_tournament.ratings import PoolRatings, rate
+from tressette_tournament.report import as_json, print_tables
+from tressette_tournament.results import read
+from tressette_tournament.runner import RunError, Runner
+from tressette_tournament.tournament_file import Tournament, TournamentFileError, load
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.group()
+def tournament() -> None:
+    """Run rated tournaments between bots on duplicate deals."""
+
+
+@tournament.command("run")
+@click.argument("file", type=_FILE)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the run, in place of the file's own `output`.",
+)
+def run_(file: Path, output: Path | None) -> None:
+    """Play the tournament that FILE (TOML) describes and print its ratings.
+
+    The folder of the run holds the resolved file, the record of every trick, and the bots' output. Started
+    again on the same folder a run goes on where it stopped: no game is played twice, none is lost. Ctrl-C
+    once lets the games under way finish, twice stops at once.
+
+    Exit status: 0 when every game is played, 1 when the run failed or the file was refused, 3 when it was
+    stopped before its end.
+    """
+    event = _load(file)
+    if output is not None:
+        event = replace(event, output=str(output.resolve()))
+    console = Console()
+    try:
+        with progress_for(console) as progress:
+            complete = asyncio.run(Runner(event, progress).run())
+    except (RunError, HostFailed, RecordError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    _show(Path(event.output), console)
+    if not complete:
+        console.print(f"Stopped before its end; go on with: tressette tournament run {file}", markup=False)
+        raise SystemExit(3)
+
+
+@click.command()
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=_FOLDER)
+@click.option("--json", "as_data", is_flag=True, help="Print the ratings as JSON in place of tables.")
+def ratings(folders: tuple[Path, ...], as_data: bool) -> None:
+    """Rate the bots from the records in one or more folders, rated together.
+
+    Only the results are read; the same results in any order give the same ratings. Games that share a deck
+    are one piece of evidence, also across folders. A torn last line is left out with a warning, any other
+    damage is refused.
+    """
+    pools = _rate(folders)
+    if as_data:
+        click.echo(json.dumps(as_json(pools), indent=2))
+    else:
+        print_tables(pools, Console())
+
+
+def _load(file: Path) -> Tournament:
+    try:
+        return load(file, reference_bots=REFERENCE_BOTS)
+    except TournamentFileError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _rate(folders: tuple[Path, ...]) -> list[PoolRatings]:
+    torn: list[str] = []
+    try:
+        pools = rate(result for folder in folders for result in read(folder, torn))
+    except (RecordError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    for warning in torn:
+        click.echo(f"warning: {warning}", err=True)
+    return pools
+
+
+def _show(folder: Path, console: Console) -> None:
+    """Write ratings.json and print the tables and where everything is."""
+    pools = _rate((folder,))
+    (folder / "ratings.json").write_text(json.dumps(as_json(pools), indent=2) + "\n", encoding="utf-8")
+    print_tables(pools, console)
+    console.print(f"Record, logs and ratings.json: {folder}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,129 @@
+"""The bots of a tournament as processes: started, restarted, and ended for certain.
+
+Each runs under a guard (``guard.py``) in a process group of its own. The guard ends its group when the
+runner goes away, however it goes; what the bot prints is in ``logs/bots/NAME-INSTANCE.log``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tressette_tournament.tournament_file import Bot
+
+MAX_RESTARTS: Final = 3
+"""How often a bot that ends by itself is started again, for each instance."""
+OUTPUT_LIMIT: Final = 1 << 20
+_GUARD: Final = Path(__file__).with_name("guard.py")
+_END_TIMEOUT_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class BotProcess:
+    """One instance of a bot. starts: how often it was started; status: exit status of its last end;
+    given_up: whether it will not be started again."""
+
+    bot: Bot
+    instance: int
+    log: Path
+    starts: int = 0
+    status: int | None = None
+    given_up: bool = False
+    process: asyncio.subprocess.Process | None = None
+    watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class BotProcesses:
+    """All bot processes of a run. ``on_given_up`` is called when one has ended too often."""
+
+    def __init__(
+        self,
+        bots: tuple[Bot, ...],
+        logs: Path,
+        environment: Callable[[Bot], Mapping[str, str]],
+        on_given_up: Callable[[BotProcess], None],
+    ) -> None:
+        logs.mkdir(parents=True, exist_ok=True)
+        self.all = [
+            BotProcess(bot, instance, logs / f"{bot.name}-{instance}.log")
+            for bot in bots
+            for instance in range(1, bot.instances + 1)
+        ]
+        self._environment = environment
+        self._on_given_up = on_given_up
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Start every instance."""
+        for one in self.all:
+            await self._start(one)
+            one.watcher = asyncio.create_task(self._watch(one))
+
+    async def stop(self) -> None:
+        """End every instance: first by closing the guards' inputs, which they answer in two seconds."""
+        self._stopping = True
+        running = [one for one in self.all if one.process is not None and one.process.returncode is None]
+        for one in running:
+            assert one.process is not None
+            assert one.process.stdin is not None
+            one.process.stdin.close()
+        watchers = [one.watcher for one in self.all if one.watcher is not None]
+        if watchers:
+            await asyncio.wait(watchers, timeout=_END_TIMEOUT_S)
+        for one in running:
+            assert one.process is not None
+            if one.process.returncode is None:
+                os.killpg(one.process.pid, signal.SIGKILL)
+        await asyncio.gather(*watchers, return_exceptions=True)
+
+    async def _start(self, one: BotProcess) -> None:
+        one.starts += 1
+        one.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            str(_GUARD),
+            str(one.log),
+            str(OUTPUT_LIMIT),
+            "--",
+            *_command(one.bot),
+            stdin=asyncio.subprocess.PIPE,
+            cwd=one.bot.directory,
+            env=self._variables(one.bot),
+            start_new_session=True,
+        )
+
+    def _variables(self, bot: Bot) -> dict[str, str]:
+        """The runner's environment, in which ``python`` is the runner's own, and the bot's additions."""
+        here = str(Path(sys.executable).parent)
+        return {
+            **os.environ,
+            "PATH": os.pathsep.join((here, os.environ.get("PATH", os.defpath))),
+            "PYTHONUNBUFFERED": "1",
+            **dict(bot.environment),
+            **self._environment(bot),
+        }
+
+    async def _watch(self, one: BotProcess) -> None:
+        while True:
+            assert one.process is not None
+            one.status = await one.process.wait()
+            if self._stopping:
+                return
+            if one.starts > MAX_RESTARTS:
+                one.given_up = True
+                self._on_given_up(one)
+                return
+            await self._start(one)
+
+
+def _command(bot: Bot) -> list[str]:
+    if bot.reference is not None:
+        return [sys.executable, "-m", "tressette", "bot", bot.reference]
+    return list(bot.command)
