@@ -29,7 +29,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -37,7 +37,6 @@ from typing import Final
 
 import grpc
 from grpc.aio import EOF, AioRpcError, Channel, StreamStreamCall
-from tressette.rules.cards import Card
 from tressette.v1.arena_service_pb2 import (
     Answer,
     Answers,
@@ -57,9 +56,9 @@ from tressette.v1.arena_service_pb2 import (
 from tressette.v1.arena_service_pb2_grpc import ArenaServiceStub
 from tressette.v1.event_pb2 import MatchEnded
 
+from tressette_bot.answers import decide, decide_many
 from tressette_bot.bot import Bot
 from tressette_bot.errors import ConnectionLost, NotConfigured, ProtocolViolated, Refused
-from tressette_bot.messages import CARD_VALUES, SIGNAL_VALUES, name_declaration
 from tressette_bot.view import View
 
 FLUSH_S: Final = 0.02
@@ -252,8 +251,10 @@ class _Session:
         async with self._channel() as channel:
             call: _Call = ArenaServiceStub(channel).Play()
             try:
-                self._greeted(await self._greet(call))
-                await self._converse(call)
+                welcome = await self._greet(call)
+                if welcome is not None:
+                    self._greeted(welcome)
+                    await self._converse(call)
             finally:
                 call.cancel()  # an abandoned call is never collected
 
@@ -291,8 +292,9 @@ class _Session:
             )
         return hello
 
-    async def _greet(self, call: _Call) -> Welcome:
-        """Exchange Hello and Welcome within the time that is left for reconnecting."""
+    async def _greet(self, call: _Call) -> Welcome | None:
+        """Exchange Hello and Welcome within the time that is left for reconnecting; None: the arena is
+        just shutting down."""
         try:
             async with asyncio.timeout(self._attempts.left()):
                 await call.write(PlayRequest(hello=self._hello()))
@@ -308,6 +310,8 @@ class _Session:
         assert isinstance(first, PlayResponse)
         kind = first.WhichOneof("message")
         if kind == "ending":
+            if first.ending.reason in _REGULAR_ENDS:
+                return None
             if first.ending.reason == ErrorReason.ERROR_REASON_RESUME_UNKNOWN:
                 self._forget()
                 raise _Lost("the arena does not know the session any more")
@@ -390,24 +394,37 @@ class _Session:
 
     async def _answer(self, call: _Call, batch: Batch) -> None:
         """Take in a batch and answer its turns."""
-        asked = self._take(batch)
-        if not asked:
-            return
-        assert self._welcome is not None
-        limit = self._welcome.max_answers or len(asked)
         ready: list[Answer] = []
+        fresh: list[View] = []
+        for view in self._take(batch):
+            last = self._answers.get(view.handle)
+            if last is not None and last.turn_id == view.turn_id:
+                ready.append(last)  # decision 4
+            else:
+                fresh.append(view)
+        assert self._welcome is not None
+        limit = self._welcome.max_answers or len(ready) + len(fresh)
         flush_at = time.monotonic() + FLUSH_S
-        for answer in self._in_one_go(asked) if self._in_batches else self._one_by_one(asked):
+        for answer in self._decide(fresh):
             self._answers[answer.handle] = answer
             ready.append(answer)
-            if len(ready) == limit or time.monotonic() >= flush_at:
-                await self._send(call, PlayRequest(answers=Answers(answers=ready)))
+            if len(ready) >= limit or time.monotonic() >= flush_at:
+                await self._send_answers(call, ready, limit)
                 if call.done():
                     return  # the turns left come again with the next stream
-                ready.clear()
+                ready = []
                 flush_at = time.monotonic() + FLUSH_S
-        if ready:
-            await self._send(call, PlayRequest(answers=Answers(answers=ready)))
+        await self._send_answers(call, ready, limit)
+
+    def _decide(self, views: Sequence[View]) -> Iterable[Answer]:
+        bot = self._bot
+        if self._in_batches:
+            return decide_many(bot, views)
+        return (decide(bot, view) for view in views)
+
+    async def _send_answers(self, call: _Call, answers: Sequence[Answer], limit: int) -> None:
+        for start in range(0, len(answers), limit or 1):
+            await self._send(call, PlayRequest(answers=Answers(answers=answers[start : start + limit])))
 
     def _take(self, batch: Batch) -> Collection[View]:
         """Bring the views up to date; returns those of which something is asked."""
@@ -446,61 +463,6 @@ class _Session:
         if error.may_retry and view is not None and view.turn_id == error.turn_id:
             self._answers.pop(error.handle, None)
             asked[error.handle] = view
-
-    def _one_by_one(self, asked: Iterable[View]) -> Iterator[Answer]:
-        choose, answers = self._bot.choose, self._answers
-        for view in asked:
-            last = answers.get(view.handle)
-            if last is not None and last.turn_id == view.turn_id:
-                yield last  # decision 4
-                continue
-            answer = Answer(handle=view.handle, turn_id=view.turn_id)
-            if (view.plain and view.legal) or self._wants_card(view, answer):
-                self._play(view, answer, choose(view))
-            yield answer
-
-    def _in_one_go(self, asked: Iterable[View]) -> Iterator[Answer]:
-        answers: list[Answer] = []
-        open_views: list[View] = []
-        open_answers: list[Answer] = []
-        for view in asked:
-            last = self._answers.get(view.handle)
-            if last is not None and last.turn_id == view.turn_id:
-                answers.append(last)
-                continue
-            answer = Answer(handle=view.handle, turn_id=view.turn_id)
-            answers.append(answer)
-            if self._wants_card(view, answer):
-                open_views.append(view)
-                open_answers.append(answer)
-        cards = self._bot.choose_many(open_views) if open_views else ()
-        for view, answer, card in zip(open_views, open_answers, cards, strict=True):
-            self._play(view, answer, card)
-        return iter(answers)
-
-    def _wants_card(self, view: View, answer: Answer) -> bool:
-        """Decide all but the card; returns whether a card is still to be chosen."""
-        bot = self._bot
-        if view.may_monte:
-            answer.monte = bot.monte(view)
-            return False
-        if view.discards:
-            answer.discard = CARD_VALUES[bot.discard(view)]
-            return False
-        if view.declarable:
-            for declaration in bot.declare(view):
-                name_declaration(answer.declarations.add(), declaration)
-        if not view.legal:
-            return False
-        if view.may_call_out and bot.call_out(view):
-            answer.call_out = True
-            return False
-        return True
-
-    def _play(self, view: View, answer: Answer, card: Card) -> None:
-        answer.card = CARD_VALUES[card]
-        if not view.plain and view.may_signal and (gesture := self._bot.signal(view, card)) is not None:
-            answer.signal = SIGNAL_VALUES[gesture]
 
 
 def _reason(reason: ErrorReason.ValueType) -> str:

@@ -35,8 +35,8 @@ class Trick(NamedTuple):
     """A complete trick. seats, cards: in the order of play; thirds: value of the cards; signal: the
     leader's, if any."""
 
-    seats: tuple[int, ...]
-    cards: tuple[Card, ...]
+    seats: Sequence[int]
+    cards: Sequence[Card]
     winner: int
     thirds: int
     signal: Signal | None
@@ -48,7 +48,8 @@ class Deal:
     phase, number, attempt: which deal it is; dealer; leader: of the first trick; active: the seats that
     play it, rising; dealt: the own hand as dealt (mask); in_play: all cards of the deal (mask).
 
-    tricks: complete tricks, oldest first; trick_seats, trick_cards, signal: the trick under way.
+    tricks: complete tricks, oldest first; trick_seats, trick_cards, trick_mask, signal: the
+    trick under way.
     played: every card played (mask). By seat: taken (mask), thirds (value of those), tricks_won, shown
     (mask of the cards known to be in that hand: declared or drawn openly, not yet played), voids (bit
     ``suit`` set: the seat has failed to follow that suit and drawn none of it since).
@@ -75,6 +76,7 @@ class Deal:
         "taken",
         "thirds",
         "trick_cards",
+        "trick_mask",
         "trick_seats",
         "tricks",
         "tricks_won",
@@ -102,6 +104,7 @@ class Deal:
         self.shown = [0] * seats
         self.voids = [0] * seats
         self.tricks: list[Trick] = []
+        self.trick_mask = 0
         self.trick_seats: list[int] = []
         self.trick_cards: list[Card] = []
         self.signal: Signal | None = None
@@ -249,7 +252,8 @@ class View:
     @property
     def declarable(self) -> tuple[Declaration, ...]:
         """The combinations that may be declared now."""
-        return tuple(declaration_from(one) for one in self._ask.legal.declarations)
+        messages = self._ask.legal.declarations
+        return tuple([declaration_from(one) for one in messages]) if messages else ()
 
     @property
     def may_call_out(self) -> bool:
@@ -361,10 +365,12 @@ class View:
         seat, card = news.seat, CARD_OF[news.card]
         bit = BITS[card]
         deal.played |= bit
-        deal.shown[seat] &= ~bit
+        deal.trick_mask |= bit
+        if deal.shown[seat]:
+            deal.shown[seat] &= ~bit
         cards = deal.trick_cards
         if not cards:
-            deal.signal = SIGNALS.get(news.signal)
+            deal.signal = SIGNALS[news.signal] if news.signal else None
         elif SUIT_OF[cards[0]] != SUIT_OF[card]:
             deal.voids[seat] |= 1 << SUIT_OF[cards[0]]
         cards.append(card)
@@ -373,14 +379,12 @@ class View:
     def _trick_won(self, news: event_pb2.TrickWon) -> None:
         deal = self._deal
         assert deal is not None
-        winner, thirds, cards = news.seat, news.thirds, tuple(deal.trick_cards)
-        deal.tricks.append(Trick(tuple(deal.trick_seats), cards, winner, thirds, deal.signal))
-        deal.taken[winner] |= mask_of(cards)
+        winner, thirds = news.seat, news.thirds
+        deal.tricks.append(Trick(deal.trick_seats, deal.trick_cards, winner, thirds, deal.signal))
+        deal.taken[winner] |= deal.trick_mask
         deal.thirds[winner] += thirds
         deal.tricks_won[winner] += 1
-        deal.trick_cards.clear()
-        deal.trick_seats.clear()
-        deal.signal = None
+        deal.trick_seats, deal.trick_cards, deal.trick_mask = [], [], 0
 
     def _card_drawn(self, news: event_pb2.CardDrawn) -> None:
         deal = self._deal

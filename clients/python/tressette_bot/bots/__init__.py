@@ -7,9 +7,11 @@ from types import MappingProxyType
 from typing import Final
 
 from tressette_bot.bot import Bot
+from tressette_bot.bots.cautious import CautiousBot
+from tressette_bot.bots.greedy import GreedyBot
 from tressette_bot.bots.simple import FirstLegalBot, RandomBot
 
 REFERENCE_BOTS: Final[Mapping[str, type[Bot]]] = MappingProxyType(
-    {bot.name: bot for bot in (RandomBot, FirstLegalBot)}
+    {bot.name: bot for bot in (RandomBot, FirstLegalBot, GreedyBot, CautiousBot)}
 )
 """Every reference bot. All of them draw their chance from the match's seed only."""

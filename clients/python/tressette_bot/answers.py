@@ -1,0 +1,55 @@
+"""Asks a bot what a turn wants and makes the answer of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tressette.rules.cards import Card
+from tressette.v1.arena_service_pb2 import Answer
+
+from tressette_bot.bot import Bot
+from tressette_bot.messages import CARD_VALUES, SIGNAL_VALUES, name_declaration
+from tressette_bot.view import View
+
+
+def decide(bot: Bot, view: View) -> Answer:
+    """The bot's answer to the turn of ``view``. What the bot raises passes through."""
+    answer = Answer(handle=view.handle, turn_id=view.turn_id)
+    if _wants_card(bot, view, answer):
+        _play(bot, view, answer, bot.choose(view))
+    return answer
+
+
+def decide_many(bot: Bot, views: Sequence[View]) -> list[Answer]:
+    """The bot's answers to several turns, all their cards chosen by one ``choose_many``. Raises
+    ValueError if that gives more or fewer cards than were asked for."""
+    answers = [Answer(handle=view.handle, turn_id=view.turn_id) for view in views]
+    waiting = [pair for pair in zip(views, answers, strict=True) if _wants_card(bot, *pair)]
+    if waiting:
+        cards = bot.choose_many([view for view, _ in waiting])
+        for (view, answer), card in zip(waiting, cards, strict=True):
+            _play(bot, view, answer, card)
+    return answers
+
+
+def _wants_card(bot: Bot, view: View, answer: Answer) -> bool:
+    """Decide all but the card; returns whether a card is still to be chosen."""
+    if view.plain and view.legal:
+        return True
+    if view.declarable:
+        for declaration in bot.declare(view):
+            name_declaration(answer.declarations.add(), declaration)
+    if view.legal:
+        answer.call_out = view.may_call_out and bot.call_out(view)
+        return not answer.call_out
+    if view.may_monte:
+        answer.monte = bot.monte(view)
+    elif view.discards:
+        answer.discard = CARD_VALUES[bot.discard(view)]
+    return False
+
+
+def _play(bot: Bot, view: View, answer: Answer, card: Card) -> None:
+    answer.card = CARD_VALUES[card]
+    if not view.plain and view.may_signal and (gesture := bot.signal(view, card)) is not None:
+        answer.signal = SIGNAL_VALUES[gesture]
