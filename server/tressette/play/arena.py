@@ -190,7 +190,12 @@ class Arena:
                 seat.game.play_substitute(seat, FaultKind.TIMEOUT, "MOVE_TIME_EXCEEDED")
 
     def close(self) -> None:
-        """Forget all games and timers; nothing is played any more."""
+        """Forget all games and timers; nothing is played any more, not for those who leave either."""
+        for game in self.games:
+            game.withdraw()
+        for sessions in self.sessions.values():
+            for session in sessions:
+                session.draining = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

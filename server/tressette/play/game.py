@@ -113,6 +113,13 @@ class Game:
         if seat.open:
             self.play_substitute(seat, FaultKind.DISCONNECT, "SESSION_ENDED")
 
+    def withdraw(self) -> None:
+        """Take back every open turn; nothing is played for those who were asked."""
+        for seat in self.seats:
+            if seat.open:
+                seat.open = False
+                seat.lapsed.add(seat.turn)
+
     def deadline(self, seat: Seat) -> float | None:
         """When the open turn of a seat ends, in seconds on the arena's clock; None: never. A turn that
         could not even be sent (its bot does not read) ends with the time it would have had."""
@@ -139,12 +146,10 @@ class Game:
     def _apply(self, events: list[Event], think_ms: int) -> None:
         self.log += events
         self.scribe.write(events, think_ms)
-        if type(events[0]) is DealVoided:
+        # A declined offer may be all that happens, and that is no event.
+        if events and type(events[0]) is DealVoided:
             # Monte may have left other seats with a question that means nothing any more.
-            for seat in self.seats:
-                if seat.open:
-                    seat.open = False
-                    seat.lapsed.add(seat.turn)
+            self.withdraw()
 
     def _ask(self) -> None:
         """Ask every seat that the match waits for; play on for those whose bot is gone."""

@@ -113,7 +113,7 @@ class Session:
         self.news: list[Seat] = []
         self.receipts: list[tuple[str, int, Status]] = []
         self.refused: list[Refused] = []
-        self._finished: dict[str, int] = {}
+        self._finished: dict[str, tuple[int, frozenset[int]]] = {}  # last turn, lapsed turns
 
     @property
     def has_room(self) -> bool:
@@ -176,16 +176,17 @@ class Session:
 
     def _forget(self, seat: Seat) -> None:
         del self.seats[seat.handle]
-        self._finished[seat.handle] = seat.turn
+        self._finished[seat.handle] = seat.turn, frozenset(seat.lapsed)
         if len(self._finished) > _REMEMBERED:
             del self._finished[next(iter(self._finished))]
 
     def _answer_to_finished(self, handle: str, turn: int) -> None:
-        last = self._finished.get(handle)
-        if last is None:
+        if handle not in self._finished:
             self.refuse(handle, turn, UnknownHandle(handle))
-        elif 1 <= turn <= last:
-            self.receipts.append((handle, turn, Status.TURN_OVER))
+            return
+        last, lapsed = self._finished[handle]
+        if 1 <= turn <= last:
+            self.receipts.append((handle, turn, Status.TURN_OVER if turn in lapsed else Status.REPEATED))
             self.wake()
         else:
             self.refuse(handle, turn, UnknownTurn(f"turn {turn} was never asked"))

@@ -203,7 +203,7 @@ class Scribe:
             totals=list(event.totals),
             last_trick=event.last_trick,
             cappotto=event.cappotto,
-            set_aside=event.set_aside and str(event.set_aside),
+            set_aside=None if event.set_aside is None else str(event.set_aside),
             **self._extra,
         )
         self._trick, self._times, self._extra = [], [], {}
