@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 
 from tressette.play.arena import Arena
 from tressette.play.session import Session
@@ -43,6 +44,14 @@ class Refusal(Exception):
     def __init__(self, reason: arena_pb.ErrorReason.ValueType, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+async def _read(context: Any) -> Any:
+    """The next message of a stream or EOF; raises Refusal for bytes that are none."""
+    try:
+        return await context.read()
+    except DecodeError as error:
+        raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"bytes that are no PlayRequest: {error}") from None
 
 
 class _Stream:
@@ -87,9 +96,9 @@ class _Stream:
 
     async def read(self) -> None:
         """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
-        read, handle = self._context.read, self._handle
+        context, handle = self._context, self._handle
         while True:
-            request = await read()
+            request = await _read(context)
             if request is grpc.aio.EOF or not handle(request):
                 return
 
@@ -163,11 +172,11 @@ class ArenaService(arena_grpc.ArenaServiceServicer):
 
     async def _session(self, context: Any) -> arena_pb.Ending | None:
         """Run a session; returns its last message, None if the bot never said anything."""
-        first = await context.read()
-        if first is grpc.aio.EOF:
-            return None
         stream = _Stream(self._arena, context)
         try:
+            first = await _read(context)
+            if first is grpc.aio.EOF:
+                return None
             await context.write(stream.open(self._greet(first), first.hello))
         except Refusal as refusal:
             log.info("refused", peer=context.peer(), reason=str(refusal))
