@@ -24,6 +24,10 @@ from support.matches import plain_answer
 KEY = bytes(range(32))
 ONE_DEAL = resolve("traversone-003-21-duplicate")
 
+MONTE = resolve("ciapano-five", monte="on_request", end="fixed_deals", deals=1, tie_break="none")
+TWO_POOR_HANDS = (891).to_bytes(32, "big")
+"""The deck with this seed gives two seats of MONTE a hand worth under one point."""
+
 
 def game_spec(
     game: str = "g1",
@@ -172,16 +176,16 @@ class Table:
 
     def finish(self, choose: Callable[[Seat], Sequence[Action] | None] = lambda seat: None) -> None:
         """Play on until nobody is asked anything any more."""
-        while any([self.round(player, choose) for player in self.players]):
+        while sum(self.round(player, choose) for player in self.players):
             pass
 
     @staticmethod
-    def round(player: Player, choose: Callable[[Seat], Sequence[Action] | None]) -> bool:
-        """Have a player answer all it is asked; False if that was nothing."""
+    def round(player: Player, choose: Callable[[Seat], Sequence[Action] | None]) -> int:
+        """Have a player answer all it is asked; returns how many turns that were."""
         turns = player.take().turns
         for seat in turns:
             player.answer(seat, choose(seat))
-        return bool(turns)
+        return len(turns)
 
 
 async def settle() -> None:
