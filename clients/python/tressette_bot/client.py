@@ -230,6 +230,7 @@ class _Session:
         self._in_batches = type(bot).choose_many is not Bot.choose_many
         self._welcome: Welcome | None = None
         self._lock = asyncio.Lock()
+        self._writes: set[asyncio.Task[None]] = set()  # the loop itself keeps tasks weakly
 
     async def run(self) -> None:
         """Play until the arena's Ending; raises as ``play`` does."""
@@ -367,6 +368,14 @@ class _Session:
             inbox.put_nowait(error)
 
     async def _send(self, call: _Call, request: PlayRequest) -> None:
+        """Write a message. Being cancelled meanwhile leaves the write alone: grpc.aio would cancel the
+        whole stream with it, and the Goodbye could not be said any more."""
+        write = asyncio.create_task(self._write(call, request))
+        self._writes.add(write)
+        write.add_done_callback(self._writes.discard)
+        await asyncio.shield(write)
+
+    async def _write(self, call: _Call, request: PlayRequest) -> None:
         async with self._lock:
             with contextlib.suppress(AioRpcError, asyncio.InvalidStateError):  # decision 2
                 await call.write(request)

@@ -10,7 +10,7 @@ more danger goes with it.
 Decisions:
 1. Others are taken to duck when they can, but not always: a later seat beats a card with the share of
    higher cards among the unseen ones of the suit, if it is not known to be void.
-2. Points that go to an opponent count for half of what own points cost; those that go to a partner
+2. Points that go to an opponent count for a quarter of what own points cost; those that go to a partner
    count like own ones.
 3. Cappotto: once one seat holds every point played and these are more than half of all, the others
    want to take a trick with points, and that seat wants all of them.
@@ -25,9 +25,10 @@ from tressette_bot.bot import Bot
 from tressette_bot.bots.counting import HIGHER, LOWER, value_of
 from tressette_bot.view import View
 
-_OTHERS = 0.5  # decision 2
-_DANGER = 1.0
+_OTHERS = 0.25  # decision 2
+_DANGER = 0.6
 _PRICE = 0.9  # what one more seat adds to a trick on average
+_CAUGHT = 2.0  # what a trick won with a card that was kept costs beyond that card
 _LAST = 4.0  # what the last trick costs beyond its cards
 _HALF = 16
 
@@ -76,8 +77,6 @@ class _Situation:
         price = self.pot + THIRDS[card] + _PRICE * len(self.later)
         suit = 1 << SUIT_OF[self.table[0] if self.table else card]
         price += sum(0.8 for seat in self.later if self.voids[seat] & suit)
-        if self.left == 1:
-            price += _LAST
         if self.wanted:
             return -takes * price
         given = (1 - takes) * THIRDS[card] * self.others
@@ -108,7 +107,7 @@ class _Situation:
             return 0.5  # nobody can lead it but this seat
         lower = (LOWER[card] & unseen).bit_count()
         share = lower / unseen.bit_count()
-        return share * (2.0 + THIRDS[card])
+        return share * (_CAUGHT + THIRDS[card] + _LAST / self.left)
 
 
 def _wants_tricks(view: View) -> bool:

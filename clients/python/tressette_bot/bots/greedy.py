@@ -20,7 +20,7 @@ from tressette_bot.bots.counting import HIGHER, value_of, weakest
 from tressette_bot.view import View
 
 _ACE = 7  # strength; only a two and a three are stronger
-_LATE = 5  # cards in hand from which masters are cashed
+_LATE = 7  # cards in hand from which masters are cashed
 
 
 class GreedyBot(Bot):

@@ -1,0 +1,526 @@
+"""The client against an arena that follows a script: one coroutine for each stream, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from tressette.rules.cards import Card
+from tressette.rules.presets import PRESETS
+from tressette.v1 import arena_service_pb2 as pb
+from tressette.v1 import arena_service_pb2_grpc as service
+from tressette.v1.event_pb2 import DealStarted, Event, MatchEnded
+from tressette.wire.convert import rules_to_wire
+from tressette_bot import ConnectionLost, NotConfigured, ProtocolViolated, Reconnect, Refused, client, play
+from tressette_bot.bot import Bot
+from tressette_bot.view import View
+
+QUICK = Reconnect(first_s=0.001, longest_s=0.002, give_up_after_s=30, attempts=4)
+RULES = rules_to_wire(PRESETS["tressette-21-duplicate"])
+
+
+class Stream:
+    """The arena's end of one stream."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    async def read(self) -> pb.PlayRequest | None:
+        """The bot's next message; None when it has gone."""
+        request = await self.context.read()
+        return None if request is grpc.aio.EOF else request
+
+    async def answers(self) -> list[pb.Answer]:
+        """The next message, which must be answers."""
+        request = await self.read()
+        assert request is not None
+        assert request.WhichOneof("message") == "answers", request
+        return list(request.answers.answers)
+
+    async def welcome(self, **fields: Any) -> pb.Hello:
+        """Read the Hello and answer it."""
+        request = await self.read()
+        assert request is not None
+        defaults: dict[str, Any] = {"name": "b", "protocol": 1, "max_answers": 100, "resume_token": "again"}
+        await self.context.write(pb.PlayResponse(welcome=pb.Welcome(**defaults | fields)))
+        return request.hello
+
+    async def send(self, *updates: pb.MatchUpdate, errors: Sequence[pb.Error] = ()) -> None:
+        """Send a batch."""
+        await self.context.write(pb.PlayResponse(batch=pb.Batch(updates=updates, errors=errors)))
+
+    async def end(self, reason: str = "SHUTTING_DOWN") -> None:
+        """Send the Ending."""
+        ending = pb.Ending(reason=pb.ErrorReason.Value(f"ERROR_REASON_{reason}"), message="so long")
+        await self.context.write(pb.PlayResponse(ending=ending))
+
+
+Script = Callable[[Stream], Awaitable[None]]
+
+
+class Arena(service.ArenaServiceServicer):
+    """Runs the next script for each stream; what a script raises is kept for the test to see."""
+
+    def __init__(self, *scripts: Script) -> None:
+        self.scripts = list(scripts)
+        self.streams = 0
+        self.failures: list[BaseException] = []
+
+    async def Play(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: N802
+        """One stream."""
+        script = self.scripts[self.streams]
+        self.streams += 1
+        try:
+            await script(Stream(context))
+        except Exception as failure:
+            if type(failure).__name__ != "AbortError":
+                self.failures.append(failure)
+            raise
+
+
+@asynccontextmanager
+async def arena(*scripts: Script) -> AsyncIterator[str]:
+    """A served script; gives its address, and checks that every stream of it came and went well."""
+    server = grpc.aio.server()
+    servicer = Arena(*scripts)
+    service.add_ArenaServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(1)
+    assert not servicer.failures
+    assert servicer.streams == len(scripts)
+
+
+class Lowest(Bot):
+    """Plays the first legal card and remembers what it was asked."""
+
+    name = "lowest"
+    version = "7"
+    max_matches = 5
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.told: list[str] = []
+
+    def choose(self, view: View) -> Card:
+        """The first legal card."""
+        self.asked.append((view.handle, view.turn_id))
+        return view.legal[0]
+
+    def match_started(self, view: View) -> None:
+        """Note it."""
+        self.told.append(f"started {view.handle}")
+
+    def match_ended(self, view: View, ranks: Sequence[int], totals: Sequence[int]) -> None:
+        """Note it."""
+        self.told.append(f"ended {view.handle} {list(ranks)} {list(totals)}")
+
+
+def turn(handle: str, turn_id: int = 1, *, started: bool = True, first_event: int = 1) -> pb.MatchUpdate:
+    """A turn to lead, with card number ``turn_id`` as the first legal one."""
+    update = pb.MatchUpdate(handle=handle, first_event=first_event)
+    if started:
+        update.started.CopyFrom(pb.MatchStarted(rules=RULES, seat=0, bot_seed=bytes(32)))
+        deal = DealStarted(phase=1, number=1, attempt=1, active=range(4))  # type: ignore[arg-type]
+        update.events.append(Event(deal_started=deal))
+    update.turn.turn_id = turn_id
+    update.turn.view.hand.extend((turn_id, 40))  # type: ignore[arg-type]
+    update.turn.view.legal.cards.extend((turn_id, 40))  # type: ignore[arg-type]
+    return update
+
+
+def over(handle: str, first_event: int) -> pb.MatchUpdate:
+    """The end of a match."""
+    ended = MatchEnded(reason=1, ranks=[1, 2], totals=[42, 24])  # type: ignore[arg-type]
+    return pb.MatchUpdate(handle=handle, first_event=first_event, events=[Event(match_ended=ended)])
+
+
+def named(answers: Sequence[pb.Answer]) -> list[tuple[str, int, int]]:
+    """What the answers say, in short."""
+    return [(one.handle, one.turn_id, one.card) for one in answers]
+
+
+async def test_plays_what_comes_until_the_arena_ends() -> None:
+    async def script(stream: Stream) -> None:
+        hello = await stream.welcome()
+        assert (hello.token, hello.label, hello.version, hello.max_matches) == ("secret", "lowest", "7", 5)
+        assert hello.min_protocol == hello.max_protocol == 1
+        assert hello.client.startswith("tressette-arena/")
+        assert not hello.resume_token
+        await stream.send(turn("a", 3), turn("b", 4), turn("c", 5))
+        assert named(await stream.answers()) == [("a", 3, 3), ("b", 4, 4), ("c", 5, 5)]
+        await stream.send(over("b", 2), turn("a", 6, started=False))
+        assert named(await stream.answers()) == [("a", 6, 6)]
+        await stream.end()
+
+    bot = Lowest()
+    async with arena(script) as address:
+        await play(bot, address, "secret")
+    assert bot.told == ["started a", "started b", "started c", "ended b [1, 2] [42, 24]"]
+
+
+async def test_answers_are_split_at_the_arenas_limit() -> None:
+    async def script(stream: Stream) -> None:
+        await stream.welcome(max_answers=2)
+        await stream.send(*(turn(handle) for handle in "abcde"))
+        assert [len(await stream.answers()) for _ in range(3)] == [2, 2, 1]
+        await stream.end()
+
+    async with arena(script) as address:
+        await play(Lowest(), address)
+
+
+async def test_a_slow_bots_answers_are_not_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "FLUSH_S", 0.0)  # every choice takes longer than that
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"), turn("b"), turn("c"))
+        assert [named(await stream.answers())[0][0] for _ in range(3)] == ["a", "b", "c"]
+        await stream.end()
+
+    async with arena(script) as address:
+        await play(Lowest(), address)
+
+
+async def test_a_bot_that_wants_batches_gets_them() -> None:
+    class Network(Lowest):
+        def choose_many(self, views: Sequence[View]) -> Sequence[Card]:
+            self.told.append(f"{len(views)} at once")
+            return [view.legal[-1] for view in views]
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome(max_answers=2)
+        await stream.send(turn("a"), turn("b"), turn("c"))
+        answers = await stream.answers() + await stream.answers()
+        assert named(answers) == [("a", 1, 40), ("b", 1, 40), ("c", 1, 40)]
+        await stream.end()
+
+    bot = Network()
+    async with arena(script) as address:
+        await play(bot, address)
+    assert bot.told[-1] == "3 at once"
+    assert not bot.asked
+
+
+async def test_signs_of_life_are_answered() -> None:
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        for nonce in (17, 2**64 - 1):
+            await stream.context.write(pb.PlayResponse(ping=pb.Ping(nonce=nonce)))
+            assert await stream.read() == pb.PlayRequest(pong=pb.Pong(nonce=nonce))
+        await stream.context.write(pb.PlayResponse(drain=pb.Drain(message="soon")))
+        await stream.end()
+
+    async with arena(script) as address:
+        await play(Lowest(), address)
+
+
+async def test_a_refused_answer_is_corrected_once_when_the_turn_comes_again() -> None:
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"), turn("b"))
+        await stream.answers()
+        reason = pb.ERROR_REASON_MUST_FOLLOW_SUIT
+        errors = [
+            pb.Error(reason=reason, handle="a", turn_id=1, may_retry=True),
+            pb.Error(reason=reason, handle="b", turn_id=1, may_retry=True),
+            pb.Error(reason=reason, handle="gone", turn_id=1),
+        ]
+        await stream.send(turn("a", started=False), errors=errors)
+        assert sorted(named(await stream.answers())) == [("a", 1, 1), ("b", 1, 1)]
+        await stream.end()
+
+    bot = Lowest()
+    async with arena(script) as address:
+        await play(bot, address)
+    assert sorted(bot.asked) == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+
+
+async def test_a_dropped_stream_is_taken_up_where_it_was() -> None:
+    async def dropped(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"), turn("b", 2))
+        assert named(await stream.answers()) == [("a", 1, 1), ("b", 2, 2)]
+        await stream.context.abort(grpc.StatusCode.UNAVAILABLE, "pulled the plug")
+
+    async def resumed(stream: Stream) -> None:
+        hello = await stream.welcome(resumed=True)
+        assert hello.resume_token == "again"
+        assert {one.handle: one.last_event for one in hello.positions} == {"a": 1, "b": 1}
+        # The answer to a was lost, the one to b was not.
+        await stream.send(turn("a"), turn("b", 3, first_event=1))
+        assert named(await stream.answers()) == [("a", 1, 1), ("b", 3, 3)]
+        await stream.end()
+
+    bot = Lowest()
+    async with arena(dropped, resumed) as address:
+        await play(bot, address, reconnect=QUICK)
+    assert bot.asked == [("a", 1), ("b", 2), ("b", 3)]
+    assert bot.told == ["started a", "started b"]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+async def test_a_session_that_is_lost_is_followed_by_a_new_one(refused: bool) -> None:
+    async def dropped(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"))
+        await stream.answers()
+
+    async def unknown(stream: Stream) -> None:
+        await stream.read()
+        await stream.end("RESUME_UNKNOWN")
+
+    async def fresh(stream: Stream) -> None:
+        hello = await stream.welcome()
+        assert bool(hello.resume_token) != refused
+        await stream.send(turn("a"))
+        assert named(await stream.answers()) == [("a", 1, 1)]
+        await stream.end()
+
+    bot = Lowest()
+    scripts = (dropped, unknown, fresh) if refused else (dropped, fresh)
+    async with arena(*scripts) as address:
+        await play(bot, address, reconnect=QUICK)
+    assert bot.told == ["started a", "started a"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def test_gives_up_when_no_arena_is_there() -> None:
+    with pytest.raises(ConnectionLost, match="after 4 attempts: UNAVAILABLE") as caught:
+        await play(Lowest(), f"127.0.0.1:{_free_port()}", reconnect=QUICK)
+    assert caught.value.attempts == 4
+
+
+async def test_gives_up_in_time_when_the_arena_is_gone_for_good() -> None:
+    async def dropped(stream: Stream) -> None:
+        await stream.welcome()
+        gone.set()
+        assert await stream.read() is None
+
+    patience = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=0.2, attempts=1000)
+    gone = asyncio.Event()
+    async with arena(dropped) as address:
+        task = asyncio.create_task(play(Lowest(), address, reconnect=patience))
+        await gone.wait()
+    with pytest.raises(ConnectionLost):
+        await task
+
+
+async def test_gives_up_on_an_arena_that_says_nothing() -> None:
+    async def silent(stream: Stream) -> None:
+        await stream.read()
+        assert await stream.read() is None
+
+    patience = Reconnect(give_up_after_s=0.2)
+    async with arena(silent) as address:
+        with pytest.raises(ConnectionLost, match="no Welcome in time"):
+            await play(Lowest(), address, reconnect=patience)
+
+
+@pytest.mark.parametrize("when", ["first", "later"])
+async def test_a_refusal_is_final_and_typed(when: str) -> None:
+    async def script(stream: Stream) -> None:
+        if when == "later":
+            await stream.welcome()
+        else:
+            await stream.read()
+        await stream.end("UNAUTHENTICATED" if when == "first" else "REPLACED")
+
+    async with arena(script) as address:
+        with pytest.raises(Refused, match="so long") as caught:
+            await play(Lowest(), address)
+    assert caught.value.reason == ("UNAUTHENTICATED" if when == "first" else "REPLACED")
+
+
+async def test_a_grpc_status_that_no_attempt_would_change_is_final() -> None:
+    async def script(stream: Stream) -> None:
+        await stream.context.abort(grpc.StatusCode.PERMISSION_DENIED, "not you")
+
+    async with arena(script) as address:
+        with pytest.raises(Refused, match="PERMISSION_DENIED: not you"):
+            await play(Lowest(), address)
+
+
+async def test_an_arena_that_is_just_shutting_down_is_no_error() -> None:
+    async def script(stream: Stream) -> None:
+        await stream.read()
+        await stream.end()
+
+    async with arena(script) as address:
+        await play(Lowest(), address)
+
+
+async def test_nonsense_of_the_arena_is_refused() -> None:
+    async def not_a_welcome(stream: Stream) -> None:
+        await stream.read()
+        await stream.send()
+
+    async def unknown_match(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a", started=False))
+        assert await stream.read() is None
+
+    for script in (not_a_welcome, unknown_match):
+        async with arena(script) as address:
+            with pytest.raises(ProtocolViolated):
+                await play(Lowest(), address)
+
+
+async def test_a_crash_of_the_bot_is_a_crash() -> None:
+    class Broken(Lowest):
+        def choose(self, view: View) -> Card:
+            raise ZeroDivisionError("a bug")
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"))
+        assert await stream.read() is None  # gone without a Goodbye
+
+    async with arena(script) as address:
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            await play(Broken(), address)
+
+
+async def test_leaving_says_goodbye() -> None:
+    ready = asyncio.Event()
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"))
+        await stream.answers()
+        ready.set()
+        request = await stream.read()
+        assert request is not None
+        assert request.WhichOneof("message") == "goodbye"
+        await stream.end("UNSPECIFIED")
+
+    async with arena(script) as address:
+        task = asyncio.create_task(play(Lowest(), address))
+        await ready.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_opens_a_session_on_every_address() -> None:
+    def member(handle: str, *others: str) -> Script:
+        async def script(stream: Stream) -> None:
+            await stream.welcome(addresses=others)
+            await stream.send(turn(handle))
+            await stream.answers()
+            await stream.end()
+
+        return script
+
+    bot = Lowest()
+    async with arena(member("b")) as second, arena(member("a", second, second)) as first:
+        await play(bot, first)
+    assert sorted(bot.asked) == [("a", 1), ("b", 1)]
+
+
+async def test_address_and_token_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(stream: Stream) -> None:
+        hello = await stream.welcome()
+        assert (hello.token, hello.label) == ("from outside", "outsider")
+        await stream.end()
+
+    class Nameless(Lowest):
+        name = ""
+
+    monkeypatch.delenv("TRESSETTE_ADDRESS", raising=False)
+    with pytest.raises(NotConfigured, match="TRESSETTE_ADDRESS"):
+        await play(Nameless())
+    async with arena(script) as address:
+        monkeypatch.setenv("TRESSETTE_ADDRESS", address)
+        monkeypatch.setenv("TRESSETTE_TOKEN", "from outside")
+        monkeypatch.setenv("TRESSETTE_BOT_NAME", "outsider")
+        await play(Nameless())
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [
+        ("127.0.0.1:1", True),
+        ("127.9.9.9:1", True),
+        ("[::1]:1", True),
+        ("localhost:1", True),
+        ("unix:/tmp/arena", True),
+        ("10.0.0.1:1", False),
+        ("arena.example:443", False),
+        ("localhost.example:443", False),
+    ],
+)
+def test_plain_text_only_on_loopback(address: str, loopback: bool) -> None:
+    assert client._is_loopback(address) == loopback
+
+
+async def _python(code: str, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-c", textwrap.dedent(code), *arguments, stderr=asyncio.subprocess.PIPE
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_the_process_cleanly(number: signal.Signals) -> None:
+    ready = asyncio.Event()
+
+    async def script(stream: Stream) -> None:
+        hello = await stream.welcome()
+        assert (hello.label, hello.max_matches) == ("me", 3)
+        await stream.send(turn("a"))
+        await stream.answers()
+        ready.set()
+        request = await stream.read()
+        assert request is not None
+        assert request.WhichOneof("message") == "goodbye"
+        await stream.end("UNSPECIFIED")
+
+    code = "import sys; from tressette_bot.cli import bot; bot(sys.argv[1:])"
+    async with arena(script) as address:
+        process = await _python(code, "random", "--address", address, "--label", "me", "--max-matches", "3")
+        await ready.wait()
+        process.send_signal(number)
+        _, stderr = await process.communicate()
+    assert (process.returncode, stderr) == (0, b"")
+
+
+async def test_a_crash_shows_its_traceback_and_a_status() -> None:
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"))
+        assert await stream.read() is None
+
+    code = """
+        import sys
+        from tressette_bot import Bot, run
+
+        class Broken(Bot):
+            def choose(self, view):
+                raise ZeroDivisionError("a bug")
+
+        run(Broken(), sys.argv[1])
+    """
+    async with arena(script) as address:
+        process = await _python(code, address)
+        _, stderr = await process.communicate()
+    assert process.returncode == 1
+    assert b"in choose" in stderr
+    assert stderr.rstrip().endswith(b"ZeroDivisionError: a bug")
