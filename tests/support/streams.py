@@ -15,7 +15,6 @@ from tressette.play.arena import Arena
 from tressette.play.config import PlayConfig
 from tressette.record.writer import Recorder
 from tressette.v1 import arena_service_pb2 as pb
-from tressette.v1.arena_service_pb2_grpc import ArenaServiceStub
 from tressette.wire.server import ArenaServer
 
 from support.tables import KEY
@@ -31,7 +30,7 @@ class Client:
         self.call = call
 
     async def send(self, request: pb.PlayRequest | bytes) -> None:
-        """Write one message."""
+        """Write one message, or bytes as they are."""
         async with asyncio.timeout(LIMIT_S):
             await self.call.write(request)
 
@@ -103,6 +102,10 @@ class Client:
         self.call.cancel()
 
 
+def _serialized(request: pb.PlayRequest | bytes) -> bytes:
+    return request if isinstance(request, bytes) else request.SerializeToString()
+
+
 def hello(label: str = "bot", **fields: Any) -> pb.PlayRequest:
     """A Hello with nothing wrong in it."""
     given = {"min_protocol": 1, "max_protocol": 1, "max_matches": 1} | fields
@@ -139,11 +142,6 @@ class Serving:
         """A client on a connection of its own."""
         return await self._clients.enter_async_context(connected(self.address))
 
-    async def connect_raw(self) -> Client:
-        """A client that writes bytes as they are."""
-        channel = await self._clients.enter_async_context(grpc.aio.insecure_channel(self.address))
-        return Client(channel.stream_stream(PLAY, None, pb.PlayResponse.FromString)())
-
     async def bots(self, *names: str, **fields: Any) -> list[Client]:
         """Clients that have said Hello."""
         clients = [await self.connect() for _ in names]
@@ -177,7 +175,7 @@ async def connected(
     else:
         channel = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots), options)
     async with channel:
-        call = ArenaServiceStub(channel).Play()
+        call: Any = channel.stream_stream(PLAY, _serialized, pb.PlayResponse.FromString)()
         try:
             yield Client(call)
         finally:

@@ -143,11 +143,11 @@ async def test_as_many_answers_as_the_limit_and_not_one_more() -> None:
 @pytest.mark.parametrize("garbage", [b"\xff" * 20, b"\x0a\x05ab", b"\x12\x03\x0a\x01\xff", b"\x00"])
 async def test_bytes_that_are_no_message(garbage: bytes) -> None:
     async with serving() as arena:
-        first = await arena.connect_raw()
+        first = await arena.connect()
         await first.send(garbage)
         assert (await first.ending()).reason == pb.ERROR_REASON_MALFORMED
-        later = await arena.connect_raw()
-        await later.send(hello().SerializeToString())
+        later = await arena.connect()
+        await later.send(hello())
         assert (await later.receive()).WhichOneof("message") == "welcome"
         await later.send(garbage)
         assert (await later.ending()).reason == pb.ERROR_REASON_MALFORMED
@@ -157,7 +157,7 @@ async def test_bytes_that_are_no_message(garbage: bytes) -> None:
 async def test_unknown_fields_are_ignored() -> None:
     future = b"\xfa\x7f\x03abc"  # field 2047, three bytes
     async with serving() as arena:
-        client = await arena.connect_raw()
+        client = await arena.connect()
         await client.send(hello().SerializeToString() + future)
         assert (await client.receive()).WhichOneof("message") == "welcome"
 

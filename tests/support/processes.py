@@ -1,0 +1,155 @@
+"""Server processes under test: ``tressette.wire.host`` and ``tressette serve``, started and ended here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from tressette.record.game import GameSpec
+from tressette.wire.host import HostConfig
+
+from support.tables import KEY
+
+LIMIT_S: Final = 30.0
+TESTS: Final = Path(__file__).resolve().parent.parent
+
+
+async def start(*arguments: str, stdin: bool = False) -> asyncio.subprocess.Process:
+    """``python`` with these arguments; all of its streams are pipes."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        stdin=pipe if stdin else asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        limit=1 << 22,
+    )
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """See that a process of ours is gone."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    await process.wait()
+    # Otherwise the transport complains when the loop is closed before it.
+    process._transport.close()  # type: ignore[attr-defined]
+
+
+async def run(*arguments: str) -> tuple[int, str, str]:
+    """Run to the end; returns status, output and error output."""
+    process = await start(*arguments)
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            output, errors = await process.communicate()
+    finally:
+        await end(process)
+    assert process.returncode is not None
+    return process.returncode, output.decode(), errors.decode()
+
+
+class Lines:
+    """JSON lines that a process writes, read in order. ``seen``: all so far; ``rest``: those that nobody
+    has waited for yet."""
+
+    def __init__(self, stream: asyncio.StreamReader | None) -> None:
+        assert stream is not None
+        self._stream = stream
+        self.seen: list[dict[str, Any]] = []
+        self.rest: list[dict[str, Any]] = []
+
+    async def until(self, key: str, value: object = None) -> dict[str, Any]:
+        """The first line not waited for yet that has this key (with this value)."""
+        return await self.find(lambda line: key in line and value in (None, line[key]), f"{key}: {value}")
+
+    async def find(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        """The first line not waited for yet of which ``wanted`` is true."""
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                for line in self.rest:
+                    if wanted(line):
+                        self.rest.remove(line)
+                        return line
+                raw = await self._stream.readline()
+                assert raw, f"the output ended before {what}: {self.seen}"
+                self.seen.append(orjson.loads(raw))
+                self.rest.append(self.seen[-1])
+
+
+class HostProcess:
+    """A host that has been told to start. ``address`` is where bots connect."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
+        self.process = process
+        self.folder = folder
+        self.lines = Lines(process.stdout)
+        self.address = ""
+
+    def tell(self, **message: object) -> None:
+        """Write one line to it."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(orjson.dumps(message) + b"\n")
+
+    def play(self, *specs: GameSpec) -> None:
+        """Have games played."""
+        for spec in specs:
+            self.tell(play=spec.to_json())
+
+    async def finished(self, game: str) -> dict[str, Any]:
+        """The result of this game, when it is there."""
+        line = await self.lines.find(
+            lambda line: "finished" in line and line["finished"]["game"] == game, f"the end of {game}"
+        )
+        result: dict[str, Any] = line["finished"]
+        return result
+
+    async def session(self, bot: str, is_open: bool) -> None:
+        """Wait until this bot has come or gone."""
+        await self.lines.until("session", {"bot": bot, "open": is_open})
+
+    async def stop(self) -> int:
+        """Tell it to stop; returns its status."""
+        self.tell(stop=True)
+        return await self.wait()
+
+    async def wait(self) -> int:
+        """Its status, when it has ended."""
+        async with asyncio.timeout(LIMIT_S):
+            return await self.process.wait()
+
+
+@contextlib.asynccontextmanager
+async def hosting(
+    folder: Path,
+    tokens: dict[str, str],
+    move_ms: int = 60_000,
+    illegal_retries: int = 1,
+    log_level: str = "error",
+) -> AsyncIterator[HostProcess]:
+    """A host process that listens."""
+    process = await start("-m", "tressette.wire.host", stdin=True)
+    host = HostProcess(process, folder)
+    try:
+        config = HostConfig(
+            address="127.0.0.1:0",
+            folder=str(folder),
+            writer="w1",
+            key=KEY.hex(),
+            move_ms=move_ms,
+            illegal_retries=illegal_retries,
+            tokens=tokens,
+            log_level=log_level,
+        )
+        host.tell(start=config.to_json())
+        host.address = (await host.lines.until("listening"))["listening"]
+        yield host
+    finally:
+        await end(process)
