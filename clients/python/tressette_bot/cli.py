@@ -23,7 +23,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="The exit status is 0 when the arena ended the session by its own shutdown or the bot was stopped "
-    "by SIGINT or SIGTERM, 1 for anything else.",
+    "by SIGINT or SIGTERM, 2 for a wrong command line, 1 for anything else.",
 )
 @click.argument("name", callback=_known)
 @click.option(
