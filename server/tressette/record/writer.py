@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -89,13 +89,24 @@ class _Sink:
 
 
 class Record:
-    """The record of one writing process. Raises FileExistsError if the writer's name is taken."""
+    """The record of one writing process. Raises FileExistsError if the writer's name is taken.
 
-    def __init__(self, folder: Path, writer: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+    ``on_failure`` hears of every write that the system refuses, before the error is raised: whoever owns
+    the record should stop playing then, since what cannot be recorded must not be played.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        writer: str,
+        segment_bytes: int = SEGMENT_BYTES,
+        on_failure: Callable[[OSError], None] = lambda error: None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.writer = writer
         self._segment_bytes = segment_bytes
+        self._on_failure = on_failure
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         self._segment = 1
         self._tricks = self._open_segment()
@@ -103,26 +114,38 @@ class Record:
 
     def trick_line(self, kind: str, **fields: object) -> None:
         """Write one line of a game under way."""
-        self._tricks.log.line(kind, **fields)
         self._dirty = True
+        try:
+            self._tricks.log.line(kind, **fields)
+        except OSError as error:
+            self._on_failure(error)
+            raise
 
     def result_line(self, **fields: object) -> None:
         """Commit a game. Its tricks reach the operating system first."""
         self.flush()
-        self._results.log.line("game", **fields)
         self._dirty = True
+        try:
+            self._results.log.line("game", **fields)
+        except OSError as error:
+            self._on_failure(error)
+            raise
 
     def flush(self) -> None:
         """Hand all lines so far to the operating system; start a new segment where one is full."""
         if not self._dirty:
             return
-        self._dirty = False
-        self._tricks.file.flush()
-        self._results.file.flush()
-        if self._tricks.size >= self._segment_bytes:
-            self._tricks.file.close()
-            self._segment += 1
-            self._tricks = self._open_segment()
+        try:
+            self._tricks.file.flush()
+            self._results.file.flush()
+            self._dirty = False
+            if self._tricks.size >= self._segment_bytes:
+                self._tricks.file.close()
+                self._segment += 1
+                self._tricks = self._open_segment()
+        except OSError as error:
+            self._on_failure(error)
+            raise
 
     def sync(self) -> None:
         """Force the results to the disk. Blocks; may run in another thread than the writing."""

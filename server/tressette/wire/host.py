@@ -8,7 +8,8 @@ The tournament runner starts it and talks to it in JSON lines. On standard input
 ``{"cancel": GAME}``   do not start this game; answered by ``{"cancelled": GAME}`` unless it has started
 ``{"stop": true}``     or the end of the input: stop now; games under way are cut off
 
-and it says ``{"session": {"bot": NAME, "open": BOOL}}`` when a bot comes or goes. Should the runner die,
+and it says ``{"session": {"bot": NAME, "open": BOOL}}`` when a bot comes or goes, and ``{"failed": TEXT}``
+before it ends with status 1 because the record cannot be written. Should the runner die,
 the end of the input ends this process too. Operational logs go to standard error.
 """
 
@@ -66,7 +67,8 @@ class Host:
 
     def __init__(self, config: HostConfig) -> None:
         self._config = config
-        self._record = Record(Path(config.folder), config.writer)
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._record = Record(Path(config.folder), config.writer, on_failure=self._fail)
         self._unsynced: list[dict[str, Any]] = []
         self._committed = asyncio.Event()
         self._arena = Arena(
@@ -85,7 +87,9 @@ class Host:
         reading = asyncio.create_task(self._read(lines))
         _say(listening=f"{self._config.address.rpartition(':')[0]}:{port}")
         try:
-            done, _ = await asyncio.wait((syncing, reading), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                (syncing, reading, self._failed), return_when=asyncio.FIRST_COMPLETED
+            )
             for task in done:
                 task.result()
         finally:
@@ -95,6 +99,10 @@ class Host:
             self._arena.close()
             await self._server.stop()
             self._record.close()
+
+    def _fail(self, error: OSError) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
         while line := await lines.readline():
