@@ -133,9 +133,10 @@ async def hosting(
     move_ms: int = 60_000,
     illegal_retries: int = 1,
     log_level: str = "error",
+    command: tuple[str, ...] = ("-m", "tressette.wire.host"),
 ) -> AsyncIterator[HostProcess]:
     """A host process that listens."""
-    process = await start("-m", "tressette.wire.host", stdin=True)
+    process = await start(*command, stdin=True)
     host = HostProcess(process, folder)
     try:
         config = HostConfig(
