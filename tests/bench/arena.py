@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tressette.play.arena import Arena
+from tressette.play.commit import GroupCommit
 from tressette.play.config import PlayConfig
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
@@ -39,22 +40,15 @@ class Load:
         self._rules = resolve(PRESET, deals=10)
         self._numbers = itertools.count(1)
         self._record = Record(folder, "bench")
-        self._sync = asyncio.Event()
+        self.commit = GroupCommit(self._record, lambda _: None)
         self.arena = Arena(bytes(32), PlayConfig(10_000), self._record, on_finished=self._finished)
 
     def begin(self) -> None:
         for _ in range(self._games):
             self._submit()
 
-    async def sync(self) -> None:
-        while True:
-            await self._sync.wait()
-            self._sync.clear()
-            self._record.flush()
-            await asyncio.to_thread(self._record.sync)
-
-    def _finished(self, _spec: GameSpec, _result: dict[str, Any]) -> None:
-        self._sync.set()
+    def _finished(self, _spec: GameSpec, result: dict[str, Any]) -> None:
+        self.commit.add(result)
         self._submit()
 
     def _submit(self) -> None:
@@ -98,11 +92,11 @@ async def main(folder: str, games: int) -> None:
     server = ArenaServer(load.arena)
     print(await server.start("127.0.0.1:0"), flush=True)
     load.begin()
-    syncing = asyncio.create_task(load.sync())
+    committing = asyncio.create_task(load.commit.run())
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
         print(json.dumps(load.arena.turns if line == "count" else times), flush=True)
         times.clear()
-    syncing.cancel()
+    committing.cancel()
     load.arena.close()
     await server.stop(0.2)
 

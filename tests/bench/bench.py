@@ -61,7 +61,7 @@ def read(child: subprocess.Popen[str]) -> Any:
     assert child.stdout is not None
     line = child.stdout.readline()
     if not line:
-        raise RuntimeError(f"{child.args} ended early")
+        raise RuntimeError(f"{child.args!r} ended early")
     return json.loads(line)
 
 
@@ -193,7 +193,9 @@ def main() -> None:
         report(name, turns, "turns/s", echoes)
     lone = [(lone_turns(), lone_echoes()) for _ in range(RUNS)]
     for percentile in ("p50", "p99"):
-        turn, echo = (statistics.median(one[percentile] for one in column) for column in zip(*lone, strict=True))
+        turn, echo = (
+            statistics.median(one[percentile] for one in column) for column in zip(*lone, strict=True)
+        )
         report(f"lone_turn_{percentile}", turn, "us", echo)
     rules = [(cards_per_second(), hearts_per_second()) for _ in range(RUNS)]
     hearts = [reference for _, reference in rules if reference is not None]

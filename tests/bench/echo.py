@@ -19,7 +19,7 @@ METHOD = "/echo.Echo/Play"
 PAYLOAD = b"x" * 150  # about what one turn weighs on the wire
 
 
-class _Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # the stubs leave its type open
+class _Handler(grpc.GenericRpcHandler):
     def service(self, details: Any) -> Any:
         return grpc.stream_stream_rpc_method_handler(_echo)
 

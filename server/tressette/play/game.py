@@ -88,7 +88,7 @@ class Game:
             raise
         sent_at = seat.sent_at
         think_ms = 0 if sent_at is None else round((self._clock() - sent_at) * 1000)
-        seat.open = False
+        seat.settle()
         self._happened(events, think_ms)
         return Status.ACCEPTED
 
@@ -117,7 +117,7 @@ class Game:
         """Take back every open turn; nothing is played for those who were asked."""
         for seat in self.seats:
             if seat.open:
-                seat.open = False
+                seat.settle()
                 seat.lapsed.add(seat.turn)
 
     def deadline(self, seat: Seat) -> float | None:
@@ -130,7 +130,7 @@ class Game:
 
     def _substitute(self, seat: Seat, kind: FaultKind, reason: str) -> None:
         self._note(FaultCommitted(seat.number, kind, FaultEffect.SUBSTITUTE, reason))
-        seat.open = False
+        seat.settle()
         seat.lapsed.add(seat.turn)
         actions = substitute(self.match.legal(seat.number))
         self._apply(self.match.act(seat.number, actions), think_ms=0)
@@ -176,7 +176,6 @@ class Game:
 
     def _close(self) -> None:
         for seat in self.seats:
-            seat.open = False
             seat.closed = True
             if seat.session is not None:
                 seat.session.playing -= 1

@@ -1,8 +1,9 @@
 """A session: one bot's connection, and what is waiting to be sent on it.
 
-The session knows nothing of how it is transported. Whoever carries it sets ``wake``, calls ``take`` when
-woken and sends everything that it returns as one message: turns that became ready together travel
-together.
+The session knows nothing of how it is transported. Whoever carries it gives it ``wake``, calls ``take``
+when woken and sends everything that it returns as one message: turns that became ready together travel
+together. ``wake_later`` is called where only receipts wait; they may be kept a moment for company. ``idle``
+is called when the bot has answered all that it was sent.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class Seat:
         "session",
         "timed",
         "turn",
+        "wire",
     )
 
     def __init__(self, handle: str, game: Game, player: int, session: Session) -> None:
@@ -86,7 +88,14 @@ class Seat:
         self.queued = False
         self.closed = False
         self.timed = False  # whether the arena's deadline queue holds this seat
+        self.wire: bytes | None = None  # room for whoever sends it to keep the encoded handle
         self.lapsed: set[int] = set()  # turns that the arena answered itself
+
+    def settle(self) -> None:
+        """The open turn has been answered, by the bot or for it, or taken back."""
+        self.open = False
+        if self.sent_at is not None and self.session is not None:
+            self.session.settled()
 
     def queue(self) -> None:
         """Have this seat's news sent."""
@@ -97,16 +106,28 @@ class Seat:
 
 
 class Session:
-    """One connection of a bot called ``name``. playing: games under way; max_matches: at most so many.
+    """One connection of a bot called ``name``. playing: games under way; max_matches: at most so many;
+    owed: turns that the bot has been sent and not answered.
 
     news, receipts, refused: what waits to be sent; empty after ``take``.
     """
 
-    def __init__(self, name: str, version: str, max_matches: int, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        max_matches: int,
+        wake: Callable[[], None],
+        wake_later: Callable[[], None] | None = None,
+        idle: Callable[[], None] | None = None,
+    ) -> None:
         self.name = name
         self.version = version
         self.max_matches = max_matches
         self.wake = wake
+        self._wake_later = wake_later or wake
+        self._idle = idle
+        self.owed = 0
         self.seats: dict[str, Seat] = {}
         self.playing = 0
         self.draining = False
@@ -134,7 +155,7 @@ class Session:
             self.refuse(handle, turn, error)
         else:
             self.receipts.append((handle, turn, status))
-            self.wake()
+            self._wake_later()
 
     def malformed(self, handle: str, turn: int, error: ActionError) -> None:
         """Take in an answer that could not be understood, as a fault of the seat if its turn is open."""
@@ -166,7 +187,14 @@ class Session:
             seat.queued = False
             if seat.open and seat.sent_at is None:
                 seat.sent_at = now
+                self.owed += 1
         return news, receipts, refused
+
+    def settled(self) -> None:
+        """One of the turns that were sent is no longer open."""
+        self.owed -= 1
+        if not self.owed and self._idle is not None:
+            self._idle()
 
     def delivered(self, seat: Seat) -> None:
         """Note that all events of the seat so far are on their way."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from tressette.rules.accuse import Declaration
 from tressette.rules.cards import Card
@@ -57,8 +58,7 @@ class CallOut:
 Action = PlayCard | Declare | Discard | CallMonte | CallOut
 
 
-@dataclass(frozen=True, slots=True)
-class Legal:
+class Legal(NamedTuple):
     """Everything one seat may answer now.
 
     cards: mask of playable cards; discards: mask of cards that may be set aside; declarations: those

@@ -1,14 +1,13 @@
 """Rules values to protobuf messages and back, in one place.
 
-Cards go over the wire as deck index + 1. Events that look the same to every viewer are converted once
-and shared (``public_event``); those with something to hide are converted for each seat.
+Cards go over the wire as deck index + 1. What is written with every turn is encoded by ``encode``, which
+takes the rest from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, Final
 
 from tressette.rules import ruleset as rs
@@ -27,7 +26,6 @@ from tressette.rules.cards import CARDS, RANK_LETTERS, SUIT_LETTERS, Card, mask_
 from tressette.rules.deck import Phase
 from tressette.rules.errors import MalformedAction, Refusal
 from tressette.rules.events import (
-    PRIVATE,
     CalledOut,
     CardDiscarded,
     CardDrawn,
@@ -103,7 +101,7 @@ def _back(table: Mapping[Any, int], value: int) -> Any:
 
 # -- cards ------------------------------------------------------------------------------------------
 
-_WIRE_LISTS: Final = tuple(
+WIRE_LISTS: Final = tuple(
     tuple(tuple(10 * suit + rank + 1 for rank in range(10) if bits >> rank & 1) for bits in range(1 << 10))
     for suit in range(4)
 )
@@ -111,7 +109,7 @@ _WIRE_LISTS: Final = tuple(
 
 def wire_cards(mask: int) -> Any:
     """The cards of a mask as wire values, in deck order (typed Any: the stubs want enum values)."""
-    denari, coppe, spade, bastoni = _WIRE_LISTS
+    denari, coppe, spade, bastoni = WIRE_LISTS
     return (
         denari[mask & 1023] + coppe[mask >> 10 & 1023] + spade[mask >> 20 & 1023] + bastoni[mask >> 30 & 1023]
     )
@@ -267,38 +265,19 @@ def answer_to_wire(handle: str, turn: int, actions: Sequence[Action]) -> arena_p
     return answer
 
 
-def fill_legal(message: view_pb.LegalActions, legal: Legal) -> None:
-    """Write what a seat may answer into an empty message."""
-    if legal.cards:
-        message.cards.extend(wire_cards(legal.cards))
-    if legal.declarations:
-        message.declarations.extend(map(declaration_to_wire, legal.declarations))
-    if legal.discards:
-        message.discards.extend(wire_cards(legal.discards))
-    if legal.call_out:
-        message.call_out = True
-    if legal.monte:
-        message.monte = True
-    if legal.signals:
-        message.signals = True
+def legal_to_wire(legal: Legal) -> view_pb.LegalActions:
+    """What a seat may answer."""
+    return view_pb.LegalActions(
+        cards=wire_cards(legal.cards),
+        declarations=map(declaration_to_wire, legal.declarations),
+        discards=wire_cards(legal.discards),
+        call_out=legal.call_out,
+        monte=legal.monte,
+        signals=legal.signals,
+    )
 
 
 # -- events -------------------------------------------------------------------------------------------
-
-
-def public_event(event: Event) -> event_pb.Event | None:
-    """The event as a message that may be shared between viewers, or None if it has something to hide."""
-    kind = type(event)
-    if kind is CardPlayed:
-        assert isinstance(event, CardPlayed)
-        if event.signal is None:
-            return _CARDS_PLAYED[event.seat][event.card]
-    elif kind is TrickWon:
-        assert isinstance(event, TrickWon)
-        return _trick_won(event.seat, event.thirds)
-    elif kind in PRIVATE:
-        return None
-    return _TO_WIRE[kind](event)
 
 
 def event_to_wire(event: Event, viewers: Sequence[int]) -> event_pb.Event:
@@ -395,15 +374,6 @@ _TO_WIRE: Final[dict[type[Event], Callable[[Any], event_pb.Event]]] = {
         )
     ),
 }
-
-_CARDS_PLAYED: Final = tuple(
-    tuple(_TO_WIRE[CardPlayed](CardPlayed(seat, card)) for card in CARDS) for seat in range(5)
-)
-
-
-@lru_cache(maxsize=1024)
-def _trick_won(seat: int, thirds: int) -> event_pb.Event:
-    return _TO_WIRE[TrickWon](TrickWon(seat, thirds))
 
 
 def event_from_wire(message: event_pb.Event, viewer: int, rules: rs.RuleSet) -> Event:

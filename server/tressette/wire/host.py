@@ -27,6 +27,7 @@ import orjson
 import structlog
 
 from tressette.play.arena import Arena
+from tressette.play.commit import GroupCommit
 from tressette.play.config import PlayConfig
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
@@ -69,13 +70,13 @@ class Host:
         self._config = config
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._record = Record(Path(config.folder), config.writer, on_failure=self._fail)
-        self._unsynced: list[dict[str, Any]] = []
-        self._committed = asyncio.Event()
+        # A game counts, and is reported, only once its result is on the disk.
+        self._commit = GroupCommit(self._record, lambda result: _say(finished=result))
         self._arena = Arena(
             key=bytes.fromhex(config.key),
             config=PlayConfig(config.move_ms, config.illegal_retries),
             recorder=self._record,
-            on_finished=self._finished,
+            on_finished=lambda _, result: self._commit.add(result),
             on_session=self._session,
         )
         self._server = ArenaServer(self._arena, dict(config.tokens))
@@ -83,19 +84,19 @@ class Host:
     async def run(self, lines: asyncio.StreamReader) -> None:
         """Serve until told to stop, or until the input ends."""
         port = await self._server.start(self._config.address)
-        syncing = asyncio.create_task(self._sync_in_groups())
+        committing = asyncio.create_task(self._commit.run())
         reading = asyncio.create_task(self._read(lines))
         _say(listening=f"{self._config.address.rpartition(':')[0]}:{port}")
         try:
             done, _ = await asyncio.wait(
-                (syncing, reading, self._failed), return_when=asyncio.FIRST_COMPLETED
+                (committing, reading, self._failed), return_when=asyncio.FIRST_COMPLETED
             )
             for task in done:
                 task.result()
         finally:
-            for task in (syncing, reading):
+            for task in (committing, reading):
                 task.cancel()
-            await asyncio.gather(syncing, reading, return_exceptions=True)
+            await asyncio.gather(committing, reading, return_exceptions=True)
             self._arena.close()
             await self._server.stop()
             self._record.close()
@@ -115,24 +116,8 @@ class Host:
             elif "stop" in message:
                 return
 
-    def _finished(self, spec: GameSpec, result: dict[str, Any]) -> None:
-        self._unsynced.append(result)
-        self._committed.set()
-
     def _session(self, session: Session, is_open: bool) -> None:
         _say(session={"bot": session.name, "open": is_open})
-
-    async def _sync_in_groups(self) -> None:
-        """Sync the results that came while the last sync ran, then report them: a game counts only once
-        it is on the disk."""
-        while True:
-            await self._committed.wait()
-            self._committed.clear()
-            results, self._unsynced = self._unsynced, []
-            self._record.flush()
-            await asyncio.to_thread(self._record.sync)
-            for result in results:
-                _say(finished=result)
 
 
 async def _main() -> None:

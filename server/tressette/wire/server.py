@@ -10,7 +10,6 @@ from typing import Final
 import grpc
 
 from tressette.play.arena import Arena
-from tressette.v1 import arena_service_pb2_grpc as arena_grpc
 from tressette.wire.service import MAX_MESSAGE_BYTES, MIN_KEEPALIVE_MS, ArenaService
 
 _OPTIONS: Final = (
@@ -61,7 +60,7 @@ class ArenaServer:
         self._service = ArenaService(arena, tokens)
         self._credentials = credentials
         self._server = grpc.aio.server(options=_OPTIONS)
-        arena_grpc.add_ArenaServiceServicer_to_server(self._service, self._server)
+        self._server.add_generic_rpc_handlers((self._service.handlers(),))
 
     async def start(self, address: str) -> int:
         """Listen; returns the port. Raises BadAddress if the address is malformed or taken."""

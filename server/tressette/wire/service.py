@@ -23,7 +23,6 @@ from tressette.play.session import Session
 from tressette.rules.accuse import Declaration
 from tressette.rules.errors import ActionError
 from tressette.v1 import arena_service_pb2 as arena_pb
-from tressette.v1 import arena_service_pb2_grpc as arena_grpc
 from tressette.wire.convert import actions_of
 from tressette.wire.updates import next_response
 
@@ -36,6 +35,8 @@ MAX_MATCHES: Final = 1024
 MIN_KEEPALIVE_MS: Final = 10_000
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
+_PATIENCE_S: Final = 0.005
+"""How long receipts, and turns for a busy bot, are kept for company."""
 
 
 class Refusal(Exception):
@@ -61,12 +62,16 @@ class _Stream:
         self._arena = arena
         self._context = context
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._receipts_due: asyncio.TimerHandle | None = None
         self.session: Session
 
-    def open(self, name: str, hello: arena_pb.Hello) -> arena_pb.PlayResponse:
-        """Make the session; returns the Welcome."""
+    def open(self, name: str, hello: arena_pb.Hello) -> bytes:
+        """Make the session; returns the Welcome, serialized."""
         granted = min(hello.max_matches or 1, MAX_MATCHES)
-        self.session = Session(name, hello.version, granted, self._wake.set)
+        self.session = Session(
+            name, hello.version, granted, self._wake.set, self._wake_for_receipts, self._idle.set
+        )
         return arena_pb.PlayResponse(
             welcome=arena_pb.Welcome(
                 session_id=secrets.token_hex(8),
@@ -77,17 +82,47 @@ class _Stream:
                 max_matches=granted,
                 min_keepalive_ms=MIN_KEEPALIVE_MS,
             )
-        )
+        ).SerializeToString()
+
+    def _wake_for_receipts(self) -> None:
+        """Receipts are in no hurry: they travel with the next turns, or alone after a moment."""
+        if self._receipts_due is None:
+            self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
+
+    def close(self) -> None:
+        """Nothing will be written any more."""
+        if self._receipts_due is not None:
+            self._receipts_due.cancel()
+
+    async def _gather(self) -> None:
+        """Wait for something to send and for what belongs with it.
+
+        A pass of the loop lets every answer that has arrived be played, so that the turns which follow from
+        them travel together; as long as a pass brings more, there is another. While the bot still works on
+        turns that it was sent before, more of them can only wait there: they wait here for company, a few
+        milliseconds at most, and cost one message. A lone turn waits for one pass and nothing else.
+        """
+        session = self.session
+        await self._wake.wait()
+        waiting = -1
+        while len(session.news) > waiting:
+            waiting = len(session.news)
+            await asyncio.sleep(0)
+        if session.owed:
+            self._idle.clear()
+            patience = asyncio.get_running_loop().call_later(_PATIENCE_S, self._idle.set)
+            await self._idle.wait()
+            patience.cancel()
+        self._wake.clear()
+        if self._receipts_due is not None:
+            self._receipts_due.cancel()
+            self._receipts_due = None
 
     async def write(self) -> None:
         """Send whatever is waiting, for ever."""
         arena, session = self._arena, self.session
         while True:
-            await self._wake.wait()
-            # One pass of the loop lets every answer that has arrived be played first, so that the turns
-            # which follow from them travel in this message and not in one each.
-            await asyncio.sleep(0)
-            self._wake.clear()
+            await self._gather()
             response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
             if response is not None:
                 # The record is written before anyone sees what comes of it.
@@ -140,7 +175,7 @@ class _Stream:
                 session.answer(handle, turn, actions)
 
 
-class ArenaService(arena_grpc.ArenaServiceServicer):
+class ArenaService:
     """Serves one arena. ``tokens`` maps each bot token to the name that it stands for; None: no tokens,
     the bot's label is its name."""
 
@@ -154,7 +189,16 @@ class ArenaService(arena_grpc.ArenaServiceServicer):
         """Have every stream end, and refuse new ones."""
         self._closed.set()
 
-    async def Play(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]  # noqa: N802
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """What to add to a server. Responses are serialized here, which the generated code cannot know."""
+        play: Any = grpc.stream_stream_rpc_method_handler(
+            self.play,
+            request_deserializer=arena_pb.PlayRequest.FromString,
+        )
+        service = arena_pb.DESCRIPTOR.services_by_name["ArenaService"]
+        return grpc.method_handlers_generic_handler(service.full_name, {service.methods[0].name: play})
+
+    async def play(self, _requests: Any, context: Any) -> None:
         """One session, from Hello to Ending.
 
         A coroutine that reads and writes by itself, which grpc.aio takes as well as a generator: only so
@@ -166,7 +210,7 @@ class ArenaService(arena_grpc.ArenaServiceServicer):
         try:
             ending = await self._session(context)
             if ending is not None:
-                await context.write(arena_pb.PlayResponse(ending=ending))
+                await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
         finally:
             self.streams.discard(task)
 
@@ -191,6 +235,7 @@ class ArenaService(arena_grpc.ArenaServiceServicer):
         finally:
             # Also when grpc cancels this call because the bot is gone.
             self._arena.leave(stream.session)
+            stream.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -206,7 +251,8 @@ class ArenaService(arena_grpc.ArenaServiceServicer):
         if error is None:
             return arena_pb.Ending(message="goodbye")
         if isinstance(error, Refusal):
-            log.warning("session refused", bot=name, reason=str(error))
+            if error.reason != arena_pb.ERROR_REASON_SHUTTING_DOWN:
+                log.warning("session refused", bot=name, reason=str(error))
             return arena_pb.Ending(reason=error.reason, message=str(error))
         log.error("session failed", bot=name, exc_info=error)
         return arena_pb.Ending(reason=arena_pb.ERROR_REASON_INTERNAL, message="the arena failed")

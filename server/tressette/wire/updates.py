@@ -7,8 +7,8 @@ from typing import Any, Final
 from tressette.play.session import Refused, Seat, Session, Status, UnknownHandle, UnknownTurn
 from tressette.rules.errors import ActionError
 from tressette.v1 import arena_service_pb2 as arena_pb
-from tressette.v1 import event_pb2 as event_pb
-from tressette.wire.convert import REASONS, event_to_wire, fill_legal, public_event, rules_to_wire, wire_cards
+from tressette.wire import encode
+from tressette.wire.convert import REASONS, event_to_wire, rules_to_wire
 
 _STATUS: Final[dict[Status, Any]] = {
     Status.ACCEPTED: arena_pb.RECEIPT_STATUS_ACCEPTED,
@@ -17,23 +17,19 @@ _STATUS: Final[dict[Status, Any]] = {
 }
 
 
-def next_response(session: Session, now: float, unix_ms: int) -> arena_pb.PlayResponse | None:
-    """Everything that waits for this session as one message, or None if nothing does. The clocks of the
-    turns in it start: send it at once."""
+def next_response(session: Session, now: float, unix_ms: int) -> bytes | None:
+    """Everything that waits for this session as one serialized PlayResponse, or None if nothing does. The
+    clocks of the turns in it start: send it at once."""
     news, receipts, refused = session.take(now)
     if not (news or receipts or refused):
         return None
-    response = arena_pb.PlayResponse()
-    batch = response.batch
-    for handle, turn, status in receipts:
-        batch.receipts.add(handle=handle, turn_id=turn, status=_STATUS[status])
-    for one in refused:
-        batch.errors.append(_error(one))
-    updates = batch.updates
+    fields = [encode.receipt(handle, turn, _STATUS[status]) for handle, turn, status in receipts]
+    fields += [encode.error(_error(one)) for one in refused]
+    sent = encode.sent(unix_ms)
     for seat in news:
-        _fill_update(updates.add(), seat, now, unix_ms)
+        fields.append(_update(seat, now, sent))
         session.delivered(seat)
-    return response
+    return encode.response(fields)
 
 
 def _error(one: Refused) -> arena_pb.Error:
@@ -52,57 +48,66 @@ def _error(one: Refused) -> arena_pb.Error:
     )
 
 
-def _fill_update(update: arena_pb.MatchUpdate, seat: Seat, now: float, unix_ms: int) -> None:
-    game = seat.game
-    update.handle = seat.handle
-    if not seat.sent:
-        _fill_started(update.started, seat)
-    first, log = seat.sent, game.log
-    if first < len(log):
-        shared: list[event_pb.Event | None] = game.wire
-        if len(shared) < len(log):
-            shared += map(public_event, log[len(shared) :])
-        events = shared[first:]
-        if None in events:
-            update.events.extend(
-                event or event_to_wire(log[first + index], (seat.number,))
-                for index, event in enumerate(events)
-            )
-        else:
-            update.events.extend(events)  # type: ignore[arg-type]  # there is no None among them
-        update.first_event = first + 1
-    if seat.open:
-        _fill_turn(update, seat, now, unix_ms)
+def _update(seat: Seat, now: float, sent: bytes) -> bytes:
+    first = seat.sent
+    if seat.wire is None:
+        seat.wire = encode.handle_field(seat.handle)
+    return encode.update(
+        seat.wire,
+        None if first else _started(seat),
+        first + 1,
+        _events(seat, first),
+        _turn(seat, now, sent) if seat.open else b"",
+    )
 
 
-def _fill_turn(update: arena_pb.MatchUpdate, seat: Seat, now: float, unix_ms: int) -> None:
+def _events(seat: Seat, first: int) -> bytes:
+    """The events that the seat has not been sent, encoded once for all seats where they hide nothing."""
     game = seat.game
-    turn = update.turn
-    turn.turn_id = seat.turn
-    turn.sent_unix_ms = unix_ms
-    if game.config.move_ms:
+    log = game.log
+    shared: list[bytes | None] = game.wire
+    if len(shared) < len(log):
+        shared += map(encode.shared_event, log[len(shared) :])
+    fields = shared[first:]
+    if None in fields:
+        fields = [
+            encode.event(event_to_wire(log[first + index], (seat.number,))) if field is None else field
+            for index, field in enumerate(fields)
+        ]
+    return b"".join(fields)  # type: ignore[arg-type]  # there is no None among them
+
+
+def _turn(seat: Seat, now: float, sent: bytes) -> bytes:
+    game = seat.game
+    match, config = game.match, game.config
+    deal = match.deal
+    clock = b""
+    if config.move_ms:
         # An answer that may be corrected is asked again with what is left of its time.
-        spent = now - seat.sent_at if seat.sent_at is not None else 0.0
-        turn.clock.move_ms = max(1, game.config.move_ms - round(spent * 1000))
-    view, deal = turn.view, game.match.deal
-    view.hand.extend(wire_cards(deal.hands[seat.number]))
-    if deal.table:
-        view.table.extend([card + 1 for card in deal.table])  # type: ignore[misc]  # enum values
-    view.leader = deal.leader
-    fill_legal(view.legal, game.match.legal(seat.number))
+        left = config.move_ms
+        if seat.sent_at is not None and seat.sent_at != now:
+            left = max(1, left - round((now - seat.sent_at) * 1000))
+        clock = encode.clock(left)
+    return encode.turn(
+        seat.turn, deal.hands[seat.number], deal.table, deal.leader, match.legal(seat.number), clock, sent
+    )
 
 
-def _fill_started(started: arena_pb.MatchStarted, seat: Seat) -> None:
+def _started(seat: Seat) -> arena_pb.MatchStarted:
     game = seat.game
     spec = game.spec
-    started.rules.CopyFrom(rules_to_wire(spec.rules))
-    started.preset = spec.preset
-    started.seat = seat.number
+    started = arena_pb.MatchStarted(
+        rules=rules_to_wire(spec.rules),
+        preset=spec.preset,
+        seat=seat.number,
+        attempt=spec.attempt,
+        bot_seed=game.bot_seed(seat),
+        deck_commitment=bytes.fromhex(spec.commitment),
+        illegal_retries=game.config.illegal_retries,
+    )
+    if game.config.move_ms:
+        started.clock.move_ms = game.config.move_ms
     if spec.rules.pairs:
         partner = game.seats[(seat.number + 2) % 4]
         started.partner_is_copy = spec.bots[partner.player] == spec.bots[seat.player]
-    started.attempt = spec.attempt
-    started.bot_seed = game.bot_seed(seat)
-    started.deck_commitment = bytes.fromhex(spec.commitment)
-    started.clock.move_ms = game.config.move_ms
-    started.illegal_retries = game.config.illegal_retries
+    return started

@@ -1,0 +1,40 @@
+"""Commits results in groups: one sync of the disk for all games that ended since the last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from tressette.record.writer import Record
+
+GROUP_S: Final = 0.05
+"""How long a result waits for others to share its sync, in seconds."""
+
+
+class GroupCommit:
+    """``add`` results whose lines have been written; ``committed`` is called with each once it is on the
+    disk, while ``run`` runs."""
+
+    def __init__(self, record: Record, committed: Callable[[dict[str, Any]], None]) -> None:
+        self._record = record
+        self._committed = committed
+        self._waiting: list[dict[str, Any]] = []
+        self._added = asyncio.Event()
+
+    def add(self, result: dict[str, Any]) -> None:
+        """Have a result committed with the next group."""
+        self._waiting.append(result)
+        self._added.set()
+
+    async def run(self) -> None:
+        """Commit for ever; raises OSError when the disk refuses."""
+        while True:
+            await self._added.wait()
+            await asyncio.sleep(GROUP_S)
+            self._added.clear()
+            results, self._waiting = self._waiting, []
+            self._record.flush()
+            await asyncio.to_thread(self._record.sync)
+            for result in results:
+                self._committed(result)
