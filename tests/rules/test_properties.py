@@ -168,6 +168,7 @@ def test_every_match_of_every_rule_set_holds_to_the_rules() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_many_matches_of_every_rule_set_hold_to_the_rules() -> None:
     run_state_machine_as_test(
         MatchMachine, settings=settings(max_examples=3000, stateful_step_count=30, deadline=None)

@@ -1,17 +1,18 @@
 """The named rule sets: one for each text and variant, and a one-deal duplicate form of each.
 
-Source: the number in each name or comment is the text (000 to 004) that the preset follows. A
-``NAME-duplicate`` is NAME as duplicate tournaments play it: ``fixed_deals(1)``, no tie-break, effect
-swap, no call-out, fixed partners.
+Source: ``SOURCES`` says which text (000 to 004) a preset follows, ``TEXTS`` which texts have which
+value of an option. A ``NAME-duplicate`` is NAME as duplicate tournaments play it: ``fixed_deals(1)``,
+no tie-break, effect swap, no call-out, fixed partners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from tressette.rules.errors import UnknownPreset
+from tressette.rules.errors import RuleSetError, UnknownPreset
 from tressette.rules.ruleset import CappottoEffect, Objective, RuleSet
 
 _Options = Mapping[str, str | int]
@@ -91,6 +92,88 @@ _TABLE: Final[Mapping[str, _Options]] = {
     "traversone-pairs": {**_T003, "sides": "pairs", "rounding": "floor", "signals": "on"},
 }
 
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a preset comes from. text: the number of the rule text; summary: one line about it."""
+
+    text: str
+    summary: str
+
+
+SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
+    {
+        "tressette-11": Source("001", "Pairs to 11; declarations in the first three tricks."),
+        "tressette-21": Source("001", "Pairs to 21; declarations in the first three tricks."),
+        "tressette-31": Source("001", "Pairs to 31; declarations in the first three tricks."),
+        "tressette-002": Source("002", "Pairs; declarations before the first lead, a napoli can grow."),
+        "tressette-004": Source("004", "Pairs; declarations and monte obligatory, calling out allowed."),
+        "tressette-004-drawn": Source("004", "As tressette-004, partners drawn by the 4 and 5 of denari."),
+        "tressette-due": Source("001", "Head to head with a stock; every card drawn is shown."),
+        "ciapano-31": Source("000", "Everyone alone; out at 31, the last one in wins."),
+        "ciapano-duo": Source("000", "Two players with a stock; out at 31."),
+        "ciapano-trio": Source("000", "Three players, the dealer sets a card aside; out at 31."),
+        "ciapano-five": Source("000", "Five players with eight cards; out at 31."),
+        "ciapano-ace21": Source("000", "The ace of bastoni is worth 11 instead of 1; out at 31."),
+        "traversone-002": Source("002", "Everyone alone; fractions dropped, lowest at 21 wins."),
+        "traversone-002-ace": Source("002", "The ace of bastoni is worth 11 more; lowest at 21 wins."),
+        "traversone-003-21": Source("003", "Everyone alone; fractions to the last trick, lowest at 21 wins."),
+        "traversone-003-31": Source("003", "As traversone-003-21, to 31."),
+        "traversone-003-slam": Source("003", "As traversone-003-21; a cappotto wins the match."),
+        "traversone-003-exact": Source("003", "Fractions kept and no bonus for the last trick."),
+        "traversone-003-half": Source("003", "Fractions dropped, half a point for the last trick."),
+        "traversone-trio": Source("003", "Three players, one worthless card removed."),
+        "traversone-pairs": Source("003", "In pairs with signals; lowest pair at 21 wins."),
+    }
+)
+"""What each preset follows; a duplicate form follows the same."""
+
+TEXTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "players": {"2": "000 001 003", "3": "000 003", "4": "000 001 002 003 004", "5": "000"},
+        "objective": {"most": "001 002 004", "least": "000 002 003"},
+        "sides": {"individual": "000 001 002 003", "pairs": "001 002 003 004"},
+        "partners": {"fixed": "001 002 003", "drawn": "004"},
+        "first_lead": {
+            "dealer_right": "000 003",
+            "four_of_denari_every_deal": "001",
+            "four_of_denari_first_deal": "004",
+        },
+        "packets": {"singly": "001 003 004", "5+5": "003 004", "3-4-3": "004"},
+        "layout_3": {"dealer_discard": "000", "remove_card": "003"},
+        "removed_card": {},
+        "rounding": {"floor": "001 002 003 004", "remainder_to_last": "000 003", "exact": "003"},
+        "last_trick_bonus": {"1": "001 002 003 004", "1/2": "003", "0": "003"},
+        "ace_of_bastoni": {"normal": "000 001 002 003 004", "instead": "000", "extra": "002"},
+        "cappotto": {
+            "none": "001 002 004",
+            "recorded_total": "000 002",
+            "all_points": "003",
+            "all_tricks": "",
+        },
+        "cappotto_effect": {"swap": "000 002 003", "match_win": "003"},
+        "cappotto_penalty": {"11": "000 002 003", "21": "000"},
+        "end": {
+            "first_to": "001 002 004",
+            "first_to_lowest": "002 003",
+            "elimination": "000",
+            "fixed_deals": "",
+        },
+        "target": {"11": "001", "21": "001 002 004", "31": "001 002"},
+        "threshold": {"21": "002 003", "31": "000 002 003"},
+        "survivors": {"1": "000", "2": "000", "3": "000"},
+        "deals": {},
+        "tie_break": {"none": "", "extra_deal": "000 003", "shared": ""},
+        "accuse": {"off": "000 003", "optional": "001 002", "automatic": "004"},
+        "accuse_window": {"before_first_lead": "002 004", "first_turn": "", "first_three_tricks": "001"},
+        "napoli_extension": {"none": "001 004", "numeric": "002", "rank_order": ""},
+        "monte": {"off": "001", "on_request": "004", "automatic": "004"},
+        "call_out": {"off": "", "own": "004"},
+        "signals": {"off": "001 003", "on": "003"},
+    }
+)
+"""By option and value, the texts that have it; a value that is missing or blank was decided here."""
+
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "tressette": "tressette-21",
@@ -141,3 +224,22 @@ def resolve(name: str, **overrides: object) -> RuleSet:
     """
     rules = PRESETS[canonical_name(name)]
     return rules.replace(**overrides) if overrides else rules
+
+
+def source_of(name: str) -> Source:
+    """What the preset of that name or alias follows; raises UnknownPreset."""
+    return SOURCES[canonical_name(name).removesuffix(_DUPLICATE)]
+
+
+def from_table(table: Mapping[str, object]) -> RuleSet:
+    """The rules of a TOML table: ``preset = "NAME"`` and any options that replace the preset's.
+
+    Raises UnknownPreset or RuleSetError, which names the option.
+    """
+    overrides = dict(table)
+    name = overrides.pop("preset", None)
+    if name is None:
+        raise RuleSetError("preset", "must be given")
+    if not isinstance(name, str):
+        raise RuleSetError("preset", f"{name!r} is not the name of a preset")
+    return resolve(name, **overrides)
