@@ -42,7 +42,10 @@ def _table(pool: PoolRatings, component: ComponentRatings, number: int) -> Table
     for name in _COLUMNS:
         # Names and numbers that are cut off say nothing; on a narrow terminal only faults may wrap.
         table.add_column(
-            name, justify="left" if name in ("bot", "faults") else "right", no_wrap=name != "faults"
+            name,
+            justify="left" if name in ("bot", "faults") else "right",
+            no_wrap=name != "faults",
+            min_width=len(name),
         )
     for rank, bot in enumerate(component.bots, 1):
         table.add_row(str(rank), *_cells(bot))
