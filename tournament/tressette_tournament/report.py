@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -38,7 +39,7 @@ def _table(pool: PoolRatings, component: ComponentRatings, number: int) -> Table
     title = f"{escape(pool.preset)} · {_OBJECTIVES[pool.objective]}"
     if len(pool.components) > 1:
         title += f" · {number} of {len(pool.components)}"
-    table = Table(title=title, caption="\n".join(_footnotes(component)) or None)
+    table = Table(title=title, box=box.SIMPLE_HEAD, caption="\n".join(_footnotes(component)) or None)
     for name in _COLUMNS:
         # Names and numbers that are cut off say nothing; on a narrow terminal only faults may wrap.
         table.add_column(
