@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+import ssl
 import time
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def serve(
         raise click.UsageError("--tls-cert and --tls-key are needed together")
     credentials = None
     if tls_cert is not None and tls_key is not None:
-        credentials = grpc.ssl_server_credentials([(tls_key.read_bytes(), tls_cert.read_bytes())])
+        credentials = _credentials(tls_cert, tls_key)
     elif not is_loopback(host):
         raise click.UsageError(
             f"--address {address} can be reached from other machines: give --tls-cert and --tls-key"
@@ -127,6 +128,15 @@ def serve(
     asyncio.run(_serve(address, presets, record, config, credentials))
 
 
+def _credentials(cert: Path, key: Path) -> grpc.ServerCredentials:
+    try:
+        # gRPC would not say what is wrong with them.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--tls-cert, --tls-key") from None
+    return grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())])
+
+
 async def _serve(
     address: str,
     presets: tuple[str, ...],
@@ -134,8 +144,18 @@ async def _serve(
     config: PlayConfig,
     credentials: grpc.ServerCredentials | None,
 ) -> None:
-    record = Record(folder, free_writer(folder)) if folder is not None else None
     loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    failures: list[OSError] = []
+
+    def failed(error: OSError) -> None:
+        failures.append(error)
+        stop.set()
+
+    try:
+        record = Record(folder, free_writer(folder), on_failure=failed) if folder is not None else None
+    except OSError as error:
+        raise click.BadParameter(str(error), param_hint="--record") from None
 
     def refill(*_: Any) -> None:
         loop.call_soon(matchmaker.fill)
@@ -153,12 +173,13 @@ async def _serve(
     run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in presets], run)
     server = ArenaServer(arena, credentials=credentials)
-    stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
         port = await server.start(address)
     except BadAddress as error:
+        if record is not None:
+            record.close()
         raise click.ClickException(str(error)) from None
     log.info("listening", address=f"{address.rpartition(':')[0]}:{port}", presets=presets)
     await stop.wait()
@@ -166,4 +187,9 @@ async def _serve(
     arena.close()
     await server.stop()
     if record is not None:
-        record.close()
+        try:
+            record.close()
+        except OSError as error:
+            failed(error)
+    if failures:
+        raise click.ClickException(f"the record cannot be written: {failures[0]}")

@@ -153,10 +153,9 @@ class Record:
 
     def close(self) -> None:
         """Flush, sync and close; the record cannot be written any more."""
-        self.flush()
-        self.sync()
-        self._tricks.file.close()
-        self._results.file.close()
+        with self._results.file, self._tricks.file:
+            self.flush()
+            self.sync()
 
     def _open_segment(self) -> _Sink:
         return _Sink(self.folder / f"tricks-{self.writer}-{self._segment:04}.jsonl")
