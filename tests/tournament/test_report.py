@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 from rich.console import Console
 from tressette_tournament.ratings import PoolRatings, rate
@@ -44,8 +45,8 @@ def shown(rated: list[PoolRatings]) -> str:
 
 
 def row_of(text: str, bot: str) -> list[str]:
-    [line] = [line for line in text.splitlines() if f"│ {bot} " in line]
-    return [cell.strip() for cell in line.strip("│").split("│")]
+    [line] = [line for line in text.splitlines() if f"  {bot} " in line and line.strip()[0].isdigit()]
+    return re.split(" {2,}", line.strip())
 
 
 def test_a_table_has_the_figures_of_each_bot() -> None:
@@ -65,8 +66,8 @@ def test_lower_is_better_where_the_objective_is_least() -> None:
 
 def test_one_sided_ratings_are_shown_as_bounds() -> None:
     text = shown(pools("w" * 20))
-    assert row_of(text, "A")[2:4] == ["> +158", ""]
-    assert row_of(text, "B")[2:4] == ["< -158", ""]
+    assert row_of(text, "A")[2:4] == ["> +158", "20"]  # nothing under ±: the games come next
+    assert row_of(text, "B")[2:4] == ["< -158", "20"]
     assert "on one side only" in text
 
 
