@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,15 @@ from tressette_tournament.progress import progress_for
 from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_tables
 from tressette_tournament.results import read
-from tressette_tournament.runner import RunError, Runner
+from tressette_tournament.runner import Outcome, RunError, Runner
 from tressette_tournament.tournament_file import Tournament, TournamentFileError, load
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+_STOPPED = 3
+_INCOMPLETE = 4
 
 
 @click.group()
@@ -43,8 +48,16 @@ def run_(file: Path, output: Path | None) -> None:
     again on the same folder a run goes on where it stopped: no game is played twice, none is lost. Ctrl-C
     once lets the games under way finish, twice stops at once.
 
-    Exit status: 0 when every game is played, 1 when the run failed or the file was refused, 3 when it was
-    stopped before its end.
+    A bot that keeps ending, or that stays away for five minutes, is named with its output; its games that
+    were not begun are left out and the others are played. The same command plays them later.
+
+    \b
+    Exit status:
+      0  every game has a result
+      1  the run failed or the file was refused
+      2  the command line was wrong
+      3  it was stopped before its end
+      4  it ended, but games of bots that were lost are left out
     """
     event = _load(file)
     if output is not None:
@@ -52,13 +65,20 @@ def run_(file: Path, output: Path | None) -> None:
     console = Console()
     try:
         with progress_for(console) as progress:
-            complete = asyncio.run(Runner(event, progress).run())
+            runner = Runner(event, progress)
+            outcome = asyncio.run(runner.run())
+        _show(Path(event.output), console)
     except (RunError, HostFailed, RecordError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    _show(Path(event.output), console)
-    if not complete:
-        console.print(f"Stopped before its end; go on with: tressette tournament run {file}", markup=False)
-        raise SystemExit(3)
+    where = [] if output is None else ["--output", str(output)]
+    again = shlex.join(["tressette", "tournament", "run", str(file), *where])
+    if outcome is Outcome.STOPPED:
+        _say(console, f"Stopped before its end; go on with: {again}")
+        raise SystemExit(_STOPPED)
+    if outcome is Outcome.INCOMPLETE:
+        lost = ", ".join(sorted(runner.lost))
+        _say(console, f"Left out, because of {lost}: {runner.left_out} games; play them with: {again}")
+        raise SystemExit(_INCOMPLETE)
 
 
 @click.command()
@@ -70,7 +90,16 @@ def ratings(folders: tuple[Path, ...], as_data: bool) -> None:
     Only the results are read; the same results in any order give the same ratings. Games that share a deck
     are one piece of evidence, also across folders. A torn last line is left out with a warning, any other
     damage is refused.
+
+    \b
+    Exit status:
+      0  rated
+      1  a folder has no results, or they are damaged or contradict each other
+      2  the command line was wrong
     """
+    for folder in folders:
+        if next(folder.glob("results-*.jsonl"), None) is None:
+            raise click.ClickException(f"{folder} holds no results (results-*.jsonl)")
     pools = _rate(folders)
     if as_data:
         click.echo(json.dumps(as_json(pools), indent=2))
@@ -81,7 +110,7 @@ def ratings(folders: tuple[Path, ...], as_data: bool) -> None:
 def _load(file: Path) -> Tournament:
     try:
         return load(file, reference_bots=REFERENCE_BOTS)
-    except TournamentFileError as error:
+    except (TournamentFileError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -89,7 +118,7 @@ def _rate(folders: tuple[Path, ...]) -> list[PoolRatings]:
     torn: list[str] = []
     try:
         pools = rate(result for folder in folders for result in read(folder, torn))
-    except (RecordError, ValueError) as error:
+    except (RecordError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for warning in torn:
         click.echo(f"warning: {warning}", err=True)
@@ -101,4 +130,8 @@ def _show(folder: Path, console: Console) -> None:
     pools = _rate((folder,))
     (folder / "ratings.json").write_text(json.dumps(as_json(pools), indent=2) + "\n", encoding="utf-8")
     print_tables(pools, console)
-    console.print(f"Record, logs and ratings.json: {folder}", markup=False, highlight=False, soft_wrap=True)
+    _say(console, f"Record, logs and ratings.json: {folder}")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

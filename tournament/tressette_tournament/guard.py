@@ -1,9 +1,15 @@
-"""Runs one command and never outlives whoever started it: ``python guard.py LOG LIMIT -- COMMAND...``.
+"""Runs one command and never outlives whoever started it: ``python guard.py LOG LIMIT FOLDER -- COMMAND...``.
 
 The starter holds the other end of this process's standard input. When that closes, because the starter
-stopped or was killed, the command gets SIGTERM and, two seconds later, its whole process group SIGKILL.
+stopped or was killed, the command gets half a second to end by itself, then SIGTERM and, two seconds later,
+its whole process group SIGKILL. The half second is for a server that has lost the same starter: it must
+notice that before its bots leave, or it would count their leaving against them.
 Everything the command prints goes to LOG, LIMIT bytes at most; the rest is read and dropped, so that a
-chatty command neither fills the disk nor blocks. Exits with the command's own status.
+chatty command neither fills the disk nor blocks. The command runs in FOLDER. Exits with the command's own
+status, 128 more than the signal that ended it, or 127 if it cannot be started, which LOG then explains.
+
+The starter must give the guard a process group of its own, and should kill what is left of that group after
+the guard: a guard ends with its command and leaves alone what the command left behind.
 
 Uses only the standard library and is run by its path: a guard should start in an instant.
 """
@@ -19,23 +25,37 @@ import threading
 from pathlib import Path
 from typing import IO
 
+_HEAD_START_S = 0.5
 _PATIENCE_S = 2.0
+_CANNOT_START = 127
 
 
 def _copy(source: IO[bytes], log: Path, limit: int) -> None:
-    left = limit
-    with log.open("ab", buffering=0) as out:
+    """Read to the end, whatever becomes of the log: a full disk is no reason to block the command."""
+    left, dropped = limit, False
+    with contextlib.ExitStack() as files:
+        out: IO[bytes] | None = None
+        with contextlib.suppress(OSError):
+            out = files.enter_context(log.open("ab", buffering=0))
         while chunk := os.read(source.fileno(), 65536):
-            if left > 0:
+            if out is None or dropped:
+                continue
+            with contextlib.suppress(OSError):
                 out.write(chunk[:left])
-                left -= len(chunk)
-                if left <= 0:
+            if len(chunk) > left:
+                dropped = True
+                with contextlib.suppress(OSError):
                     out.write(b"\n[more output was dropped]\n")
+            left -= min(left, len(chunk))
 
 
-def _end_with_starter(child: subprocess.Popen[bytes]) -> None:
-    while os.read(sys.stdin.fileno(), 4096):
-        pass  # nothing is expected; only the end of it matters
+def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -> None:
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass  # nothing is expected; only the end of it matters
+    ending.set()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_HEAD_START_S)
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_PATIENCE_S)
@@ -45,20 +65,25 @@ def _end_with_starter(child: subprocess.Popen[bytes]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status, 127 if it cannot be started."""
-    log, limit, _, *command = arguments
+    log, limit, folder, _, *command = arguments
     try:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except OSError as error:
-        Path(log).write_text(f"cannot start {command[0]!r}: {error}\n", encoding="utf-8")
-        return 127
+        with Path(log).open("a", encoding="utf-8") as out:
+            out.write(f"cannot start {command[0]!r} in {folder!r}: {error}\n")
+        return _CANNOT_START
     assert child.stdout is not None
-    threading.Thread(target=_end_with_starter, args=(child,), daemon=True).start()
+    ending = threading.Event()
+    ender = threading.Thread(target=_end_with_starter, args=(child, ending), daemon=True)
+    ender.start()
     copier = threading.Thread(target=_copy, args=(child.stdout, Path(log), int(limit)), daemon=True)
     copier.start()
     status = child.wait()
     copier.join(_PATIENCE_S)
+    if ending.is_set():
+        ender.join()  # it ends this process too; leaving before it would spare what the command started
     return status if status >= 0 else 128 - status
 
 

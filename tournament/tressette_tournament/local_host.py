@@ -7,11 +7,12 @@ on the disk is read from the record. See ``tressette.wire.host`` for the other e
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,21 +24,26 @@ _START_TIMEOUT_S: Final = 30.0
 
 
 class HostFailed(Exception):
-    """The server process could not be started or ended by itself; the text says where to look."""
+    """The server process could not be started or ended by itself; the text says why and where to look."""
 
 
 class LocalHost:
-    """One server process. ``on_message`` gets each of its messages but the first."""
+    """One server process. ``on_message`` gets each of its messages but the first and the last words of a
+    failing one. ``keep_open`` are file descriptors that the process holds for as long as it lives."""
 
-    def __init__(self, log: Path, on_message: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, log: Path, on_message: Callable[[dict[str, Any]], None], keep_open: Collection[int] = ()
+    ) -> None:
         self._log = log
         self._on_message = on_message
-        self._process: asyncio.subprocess.Process
-        self._reader: asyncio.Task[None]
+        self._keep_open = tuple(keep_open)
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._reason = ""
 
     async def start(self, config: dict[str, Any]) -> str:
         """Start the process; ``config`` are the fields of HostConfig. Returns the address it listens on;
-        raises HostFailed."""
+        raises HostFailed, and OSError if there can be no such process. After either ``stop`` is still due."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -49,6 +55,7 @@ class LocalHost:
                 stderr=log,
                 limit=_LINE_LIMIT,
                 start_new_session=True,
+                pass_fds=self._keep_open,
             )
         self._send(start=config)
         assert self._process.stdout is not None
@@ -56,11 +63,12 @@ class LocalHost:
             line = await asyncio.wait_for(self._process.stdout.readline(), _START_TIMEOUT_S)
         except TimeoutError:
             line = b""
-        if not line:
-            await self.stop()
-            raise HostFailed(f"the server did not start; see {self._log}")
+        first = json.loads(line if line.endswith(b"\n") else b"{}")
+        self._reason = first.get("failed", "")
+        if "listening" not in first:
+            raise self._failure("the server did not start")
         self._reader = asyncio.create_task(self._read(self._process.stdout))
-        return str(json.loads(line)["listening"])
+        return str(first["listening"])
 
     def play(self, spec: GameSpec) -> None:
         """Have a game played as soon as its bots are connected."""
@@ -71,25 +79,45 @@ class LocalHost:
         self._send(cancel=game)
 
     async def failed(self) -> None:
-        """Wait for the process to end by itself; raises HostFailed when it does."""
+        """Wait for the process to end by itself; raises HostFailed when it does, or what ``on_message``
+        has raised."""
+        assert self._reader is not None
         await self._reader
-        raise HostFailed(f"the server ended by itself; see {self._log}")
+        raise self._failure("the server ended by itself")
 
     async def stop(self) -> None:
-        """End the process and everything in its group; returns when it is gone."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        """End the process and everything in its group; returns when it is gone and its last messages have
+        been handed on. Harmless if it was never started."""
+        process, reader = self._process, self._reader
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        # Somebody must read what it still says: it could not end with its output blocked.
+        rest = reader if reader is not None and not reader.done() else process.stdout.read()
         try:
-            await asyncio.wait_for(self._process.wait(), _STOP_TIMEOUT_S)
+            async with asyncio.timeout(_STOP_TIMEOUT_S):
+                await asyncio.gather(rest, process.wait(), return_exceptions=True)
         except TimeoutError:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            await self._process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    def _failure(self, what: str) -> HostFailed:
+        why = f": cannot write the record: {self._reason}" if self._reason else ""
+        return HostFailed(f"{what}{why}; see {self._log}")
 
     def _send(self, **message: Any) -> None:
+        assert self._process is not None
         assert self._process.stdin is not None
         if not self._process.stdin.is_closing():
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
-        while line := await lines.readline():
-            self._on_message(json.loads(line))
+        while (line := await lines.readline()).endswith(b"\n"):
+            message = json.loads(line)
+            if "failed" in message:
+                self._reason = str(message["failed"])
+            else:
+                self._on_message(message)

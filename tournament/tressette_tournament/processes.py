@@ -7,6 +7,7 @@ runner goes away, however it goes; what the bot prints is in ``logs/bots/NAME-IN
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ from tressette_tournament.tournament_file import Bot
 MAX_RESTARTS: Final = 3
 """How often a bot that ends by itself is started again, for each instance."""
 OUTPUT_LIMIT: Final = 1 << 20
+"""Bytes that a bot may print at most from one start to its end; the rest is dropped."""
 _GUARD: Final = Path(__file__).with_name("guard.py")
 _END_TIMEOUT_S: Final = 5.0
 
@@ -60,26 +62,38 @@ class BotProcesses:
         self._stopping = False
 
     async def start(self) -> None:
-        """Start every instance."""
+        """Start every instance. Raises OSError if the system has no room for one more process."""
         for one in self.all:
+            if self._stopping:
+                return
             await self._start(one)
             one.watcher = asyncio.create_task(self._watch(one))
 
-    async def stop(self) -> None:
-        """End every instance: first by closing the guards' inputs, which they answer in two seconds."""
+    async def failed(self) -> None:
+        """Wait for ever, unless watching over a bot fails; raises what went wrong."""
+        watchers = [one.watcher for one in self.all if one.watcher is not None]
+        if watchers:
+            done, _ = await asyncio.wait(watchers, return_when=asyncio.FIRST_EXCEPTION)
+            for watcher in done:
+                watcher.result()
+        await asyncio.Event().wait()
+
+    def let_end(self) -> None:
+        """Start no bot again that ends from now on."""
         self._stopping = True
-        running = [one for one in self.all if one.process is not None and one.process.returncode is None]
-        for one in running:
-            assert one.process is not None
-            assert one.process.stdin is not None
-            one.process.stdin.close()
+
+    async def stop(self) -> None:
+        """End every instance: first by closing the guards' inputs, which they answer in three seconds."""
+        self._stopping = True
+        for one in self.all:
+            _close(one)
         watchers = [one.watcher for one in self.all if one.watcher is not None]
         if watchers:
             await asyncio.wait(watchers, timeout=_END_TIMEOUT_S)
-        for one in running:
-            assert one.process is not None
-            if one.process.returncode is None:
-                os.killpg(one.process.pid, signal.SIGKILL)
+        for one in self.all:
+            if one.process is not None and one.process.returncode is None:
+                _kill_group(one.process.pid)
+                await one.process.wait()
         await asyncio.gather(*watchers, return_exceptions=True)
 
     async def _start(self, one: BotProcess) -> None:
@@ -89,15 +103,17 @@ class BotProcesses:
             "-I",
             "-S",
             str(_GUARD),
-            str(one.log),
+            str(one.log.absolute()),
             str(OUTPUT_LIMIT),
+            one.bot.directory or os.curdir,
             "--",
             *_command(one.bot),
             stdin=asyncio.subprocess.PIPE,
-            cwd=one.bot.directory,
             env=self._variables(one.bot),
             start_new_session=True,
         )
+        if self._stopping:  # meanwhile
+            _close(one)
 
     def _variables(self, bot: Bot) -> dict[str, str]:
         """The runner's environment, in which ``python`` is the runner's own, and the bot's additions."""
@@ -114,6 +130,7 @@ class BotProcesses:
         while True:
             assert one.process is not None
             one.status = await one.process.wait()
+            _kill_group(one.process.pid)
             if self._stopping:
                 return
             if one.starts > MAX_RESTARTS:
@@ -121,6 +138,18 @@ class BotProcesses:
                 self._on_given_up(one)
                 return
             await self._start(one)
+
+
+def _close(one: BotProcess) -> None:
+    """Have the guard of an instance end it."""
+    if one.process is not None and one.process.stdin is not None:
+        one.process.stdin.close()
+
+
+def _kill_group(group: int) -> None:
+    """Kill what a guard has left behind: its number cannot be used again while anything is left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, only zombies
+        os.killpg(group, signal.SIGKILL)
 
 
 def _command(bot: Bot) -> list[str]:

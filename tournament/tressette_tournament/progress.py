@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -42,7 +44,7 @@ class _Tally:
             rows = [
                 (bot, self.points[preset, bot] / _POINT / deals)
                 for (name, bot), deals in self.deals.items()
-                if name == preset
+                if name == preset and deals
             ]
             rows.sort(key=lambda row: (-row[1] if objective == "most" else row[1], row[0]))
             tables.append((preset, rows))
@@ -52,9 +54,11 @@ class _Tally:
 class LiveProgress:
     """A bar and the points per deal so far, redrawn in place. Use as a context manager."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._clock = clock
         self._tally = _Tally()
+        self._lock = threading.Lock()  # the display is drawn by a thread of its own
         self._bar = Progress(
             TextColumn("games"),
             BarColumn(),
@@ -64,7 +68,7 @@ class LiveProgress:
             console=console,
         )
         self._task = self._bar.add_task("games", total=None, rate="")
-        self._started = time.monotonic()
+        self._started = clock()
         self._games = 0
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4)
 
@@ -81,9 +85,10 @@ class LiveProgress:
 
     def finished(self, result: GameResult) -> None:
         """See ``runner.Progress``."""
-        self._tally.add(result)
+        with self._lock:
+            self._tally.add(result)
         self._games += 1
-        rate = self._games / max(time.monotonic() - self._started, 1e-9)
+        rate = self._games / max(self._clock() - self._started, 1e-9)
         self._bar.update(self._task, advance=1, rate=f"{rate:.0f}/s")
 
     def note(self, text: str) -> None:
@@ -94,9 +99,11 @@ class LiveProgress:
         table = Table(title="points per deal so far", expand=False)
         table.add_column("preset")
         table.add_column("best first")
-        for preset, rows in self._tally.leaders():
+        with self._lock:
+            leaders = self._tally.leaders()
+            faults = self._tally.faults.total()
+        for preset, rows in leaders:
             table.add_row(preset, "  ".join(f"{bot} {points:.2f}" for bot, points in rows))
-        faults = sum(self._tally.faults.values())
         table.caption = f"faults so far: {faults}" if faults else None
         return Group(self._bar, table)
 
@@ -104,11 +111,12 @@ class LiveProgress:
 class PlainProgress:
     """A line every few seconds, for logs and pipes. Use as a context manager."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._clock = clock
         self._total = self._done = 0
         self._games = 0
-        self._started = self._last = time.monotonic()
+        self._started = self._last = clock()
 
     def __enter__(self) -> PlainProgress:
         return self
@@ -125,7 +133,7 @@ class PlainProgress:
         """See ``runner.Progress``."""
         self._done += 1
         self._games += 1
-        now = time.monotonic()
+        now = self._clock()
         if now - self._last >= _LINE_EVERY_S or self._done == self._total:
             self._last = now
             rate = self._games / max(now - self._started, 1e-9)

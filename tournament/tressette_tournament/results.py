@@ -6,12 +6,13 @@ seating. ``points`` are integers in sixths of a point, as everywhere in this pro
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tressette.record.reader import read_results
+from tressette.record.reader import DamagedRecord, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class GameResult:
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> GameResult:
-        """From the fields of a ``game`` line of the record; raises KeyError for one that lacks any."""
+        """From the fields of a ``game`` line of the record; raises KeyError for one that lacks any, TypeError
+        or ValueError for one of another shape."""
         return cls(
             game=line["game"],
             deal_set=line["deal_set"],
@@ -64,6 +66,31 @@ class GameResult:
         )
 
 
+def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[GameResult]:
+    """The games of a run from its record, under the ids that its schedule gave them.
+
+    A torn last line is left out and named in ``torn``. Raises DamagedRecord for any other damage.
+    """
+    for _, result in _games(folder, torn):
+        yield result
+
+
 def read(folder: Path, torn: list[str] | None = None) -> Iterator[GameResult]:
-    """The games of a run from its record; see ``tressette.record.reader`` for what is raised."""
-    return map(GameResult.from_line, read_results(folder, torn))
+    """The same for rating several folders together. Schedules of different events use the same ids, so ids
+    of games and deal sets get a mark: equal for folders that share one event, deck and line-up, else not."""
+    for tournament, result in _games(folder, torn):
+        bots = sorted(bot for side in result.sides for bot in side)
+        text = "\0".join((tournament, result.pool, result.deck, *bots))
+        mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+        yield replace(result, game=f"{result.game}@{mark}", deal_set=f"{result.deal_set}@{mark}")
+
+
+def _games(folder: Path, torn: list[str] | None) -> Iterator[tuple[str, GameResult]]:
+    """The games of every writer in the folder, each with the name of its tournament."""
+    for path in sorted(folder.glob("results-*.jsonl")):
+        for line in read_lines(path, torn):
+            try:
+                game = str(line["tournament"]), GameResult.from_line(line)
+            except (KeyError, TypeError, ValueError) as error:
+                raise DamagedRecord(path, line["seq"], f"not the result of a game: {error!r}") from None
+            yield game

@@ -4,12 +4,17 @@ A game is committed by its result line, which the server has synced to the disk 
 can be stopped at any time, by Ctrl-C or by a crash, and started again on the same folder: games with a
 result are not played again, games that were cut off are played again as their next attempt.
 
+A bot is **lost** when one of its processes has ended too often, or when it has been away for too long. Games
+under way go on without it (the server plays its cards, a fault each); those not begun are **left out**: they
+get no result, so a later session plays them. Nobody else is held up.
+
 In the folder of a run::
 
     tournament.toml   the resolved tournament file
     event.key         the secret from which decks, handles and bot seeds are drawn (mode 0600); absent
                       when the file has a public ``seed``
     lock              held by the running runner
+    server.lock       held by its server, which outlives a killed runner for a moment
     results-*.jsonl, tricks-*.jsonl   the record
     logs/             operational log of the server, output of each bot
 """
@@ -21,30 +26,45 @@ import fcntl
 import os
 import secrets
 import signal
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from tressette.record.game import GameSpec
-from tressette.record.reader import begun_attempts, read_results
+from tressette.record.reader import begun_attempts
 from tressette.record.writer import free_writer
 from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament.decks import KEY_BYTES, deck_salt, deck_seed, public_event_key
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
-from tressette_tournament.results import GameResult
+from tressette_tournament.results import GameResult, read_games
 from tressette_tournament.schedule import Game, Schedule
 from tressette_tournament.tournament_file import Bot, Tournament, dump
 
-START_LIMIT_S: Final = 30.0
-"""How long bots may take to connect before they are named as missing (the run goes on waiting)."""
+LATE_S: Final = 30.0
+"""How long a bot may take to connect before it is named as missing (the run goes on waiting)."""
+LOST_S: Final = 300.0
+"""How long a bot may be away, at the start or later, before its games are left out."""
+_LOOK_EVERY_S: Final = 0.2
+_SERVER_GONE_S: Final = 15.0
 
 
 class RunError(Exception):
     """A run that cannot begin or go on; the text is for the organiser."""
+
+
+class Outcome(Enum):
+    """How a session of a run ended. Every game has a result; it was stopped before that; or all is done
+    but the games that were left out."""
+
+    COMPLETE = auto()
+    STOPPED = auto()
+    INCOMPLETE = auto()
 
 
 class Progress(Protocol):
@@ -61,17 +81,25 @@ class Progress(Protocol):
 
 
 class Runner:
-    """One session of one run."""
+    """One session of one run. lost: the bots that take part no more; left_out: games without a result
+    because of them. late_s, lost_s: see LATE_S and LOST_S."""
 
-    def __init__(self, tournament: Tournament, progress: Progress) -> None:
+    def __init__(
+        self, tournament: Tournament, progress: Progress, *, late_s: float = LATE_S, lost_s: float = LOST_S
+    ) -> None:
         self.tournament = tournament
         self.folder = Path(tournament.output)
+        self.lost: set[str] = set()
+        self.left_out = 0
         self._progress = progress
+        self._late_s, self._lost_s = late_s, lost_s
         self._rules: Mapping[str, RuleSet] = {choice.name: choice.rules for choice in tournament.presets}
+        # A game needs a process for each seat of a bot.
+        self._needed = max(tournament.table(choice).most_seats for choice in tournament.presets)
         self._tokens = {bot.name: secrets.token_urlsafe(24) for bot in tournament.bots}
         self._out: dict[str, Game] = {}
-        self._lost: set[str] = set()
         self._connected: Counter[str] = Counter()
+        self._away: dict[str, float] = {}  # since when, in seconds of the monotonic clock
         self._changed = asyncio.Event()
         self._stopping = False
         self._key: bytes
@@ -79,33 +107,42 @@ class Runner:
         self._host: LocalHost
         self._bots: BotProcesses
 
-    async def run(self) -> bool:
-        """Play until every game has a result; returns False if it was stopped before that.
+    async def run(self) -> Outcome:
+        """Play until no game is left to play, or until stopped.
 
         Raises RunError if the folder belongs to another tournament or another runner, HostFailed if the
-        server fails, and what reading a damaged record raises.
+        server fails, OSError, and what reading a damaged record raises.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(self.folder / "lock"):
+        with (self.folder / "lock").open("a") as lock, (self.folder / "server.lock").open("a") as server_lock:
+            if not _locked(lock):
+                raise RunError(f"another runner is at work in {self.folder}")
+            await self._earlier_server_gone(server_lock)
             self._keep_tournament()
             self._key = self._event_key()
-            done = [GameResult.from_line(line) for line in read_results(self.folder)]
-            self._schedule = Schedule(
-                self.tournament,
-                done={result.game for result in done},
-                attempts=begun_attempts(self.folder),
-            )
+            done = {result.game for result in read_games(self.folder)}
+            self._schedule = Schedule(self.tournament, done=done, attempts=begun_attempts(self.folder))
             self._progress.begin(self._schedule.total_games, len(done))
-            if self._schedule.finished:
-                return True
-            return await self._session()
+            if not self._schedule.finished:
+                await self._session(server_lock.fileno())
+        if not self._schedule.finished:
+            return Outcome.STOPPED
+        return Outcome.INCOMPLETE if self.left_out else Outcome.COMPLETE
 
     # -- the folder -----------------------------------------------------------------------------
+
+    async def _earlier_server_gone(self, lock: IO[str]) -> None:
+        """Wait for the server of a runner that was killed: what it still writes must be read first."""
+        give_up_at = time.monotonic() + _SERVER_GONE_S
+        while not _locked(lock):
+            if time.monotonic() > give_up_at:
+                raise RunError(f"the server of an earlier runner is still at work in {self.folder}")
+            await asyncio.sleep(0.05)
 
     def _keep_tournament(self) -> None:
         path, text = self.folder / "tournament.toml", dump(self.tournament)
         if not path.exists():
-            path.write_text(text, encoding="utf-8")
+            _write(path, text, 0o644)
         elif path.read_text(encoding="utf-8") != text:
             raise RunError(
                 f"{self.folder} holds a run of another tournament file (see {path}); choose another output"
@@ -116,18 +153,42 @@ class Runner:
             return public_event_key(self.tournament.seed)
         path = self.folder / "event.key"
         if not path.exists():
-            with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                file.write(secrets.token_hex(KEY_BYTES) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        return bytes.fromhex(path.read_text().strip())
+            _write(path, secrets.token_hex(KEY_BYTES) + "\n", 0o600)
+        try:
+            key = bytes.fromhex(path.read_text(encoding="ascii"))
+        except ValueError:
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise RunError(f"{path} is damaged: it must hold {KEY_BYTES} bytes in hex")
+        return key
 
     # -- one session ----------------------------------------------------------------------------
 
-    async def _session(self) -> bool:
+    async def _session(self, server_lock: int) -> None:
+        self._host = LocalHost(self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,))
+        self._bots = BotProcesses(
+            self.tournament.bots, self.folder / "logs" / "bots", self._environment, self._given_up
+        )
+        work = asyncio.create_task(self._work())
+        with self._interruptible(work):
+            try:
+                await asyncio.wait((work,))
+            finally:
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+                # The server first: to a bot that leaves before, the rest of its games would be faults.
+                self._bots.let_end()
+                try:
+                    await self._host.stop()
+                finally:
+                    await self._bots.stop()
+        if not work.cancelled():
+            work.result()
+
+    async def _work(self) -> None:
+        """Start everything and play; raises what goes wrong anywhere."""
         tournament = self.tournament
-        self._host = LocalHost(self.folder / "logs" / "server.log", self._message)
-        address = await self._host.start(
+        self._address = await self._host.start(
             {
                 "address": "127.0.0.1:0",
                 "folder": str(self.folder),
@@ -138,30 +199,18 @@ class Runner:
                 "tokens": {token: name for name, token in self._tokens.items()},
             }
         )
+        if self._stopping:
+            return
+        self._away = dict.fromkeys(self._tokens, time.monotonic())
+        await self._bots.start()
+        await _first_of(self._play(), self._host.failed(), self._bots.failed(), self._watch_connections())
 
-        def environment(bot: Bot) -> Mapping[str, str]:
-            return {
-                "TRESSETTE_ADDRESS": address,
-                "TRESSETTE_TOKEN": self._tokens[bot.name],
-                "TRESSETTE_BOT_NAME": bot.name,
-            }
-
-        self._bots = BotProcesses(tournament.bots, self.folder / "logs" / "bots", environment, self._given_up)
-        failed = asyncio.create_task(self._host.failed())
-        play = asyncio.create_task(self._play())
-        late = asyncio.create_task(self._name_late_bots())
-        try:
-            with self._interruptible(play):
-                await self._bots.start()
-                await asyncio.wait((play, failed), return_when=asyncio.FIRST_COMPLETED)
-            if failed.done():
-                failed.result()
-        finally:
-            for task in (play, failed, late):
-                task.cancel()
-            await asyncio.gather(play, failed, late, return_exceptions=True)
-            await asyncio.gather(self._host.stop(), self._bots.stop())
-        return self._schedule.finished
+    def _environment(self, bot: Bot) -> Mapping[str, str]:
+        return {
+            "TRESSETTE_ADDRESS": self._address,
+            "TRESSETTE_TOKEN": self._tokens[bot.name],
+            "TRESSETTE_BOT_NAME": bot.name,
+        }
 
     async def _play(self) -> None:
         """Keep ``concurrency`` games with the host until all are done, or until told to stop."""
@@ -170,8 +219,10 @@ class Runner:
                 game = self._schedule.issue()
                 if game is None:
                     break
-                if self._lost.intersection(game.seats):
+                if self.lost.intersection(game.seats):
                     self._schedule.fix(game.id)
+                    self.left_out += 1
+                    await asyncio.sleep(0)  # there may be a million of them
                     continue
                 self._out[game.id] = game
                 self._host.play(self._spec(game))
@@ -209,61 +260,107 @@ class Runner:
             self._progress.finished(result)
         elif "cancelled" in message:
             del self._out[message["cancelled"]]
-            self._schedule.fix(message["cancelled"])
+            self._schedule.roll_back(message["cancelled"])
         elif "session" in message:
-            self._connected[message["session"]["bot"]] += 1 if message["session"]["open"] else -1
-        elif "failed" in message:
-            self._progress.note(f"the server cannot write the record: {message['failed']}")
+            self._session_changed(message["session"]["bot"], message["session"]["open"])
         self._changed.set()
+
+    def _session_changed(self, bot: str, is_open: bool) -> None:
+        self._connected[bot] += 1 if is_open else -1
+        if self._connected[bot] >= self._needed:
+            self._away.pop(bot, None)
+        else:
+            self._away.setdefault(bot, time.monotonic())
 
     def _given_up(self, one: BotProcess) -> None:
-        """A bot that keeps ending takes part in no further game; the others play on."""
-        self._progress.note(
+        self._lose(
+            one.bot.name,
             f"bot {one.bot.name} (instance {one.instance}) ended {one.starts} times, the last time with "
-            f"status {one.status}; its games are left out. Its output: {one.log}"
+            f"status {one.status}; its games are left out. Its output: {one.log}",
         )
-        self._lost.add(one.bot.name)
+
+    def _lose(self, bot: str, why: str) -> None:
+        """Have a bot take part in no further game; the others play on."""
+        if bot in self.lost:
+            return
+        self.lost.add(bot)
         for game in list(self._out.values()):
-            if one.bot.name in game.seats:
+            if bot in game.seats:
                 self._host.cancel(game.id)
         self._changed.set()
+        self._progress.note(why)
 
-    async def _name_late_bots(self) -> None:
-        await asyncio.sleep(START_LIMIT_S)
-        for one in self._bots.all:
-            if not self._connected[one.bot.name]:
-                self._progress.note(f"bot {one.bot.name} has not connected yet. Its output: {one.log}")
+    async def _watch_connections(self) -> None:
+        """Name bots that are late, and give up those that stay away: games would wait for them for ever."""
+        named: set[str] = set()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            now = time.monotonic()
+            for bot, since in list(self._away.items()):
+                state = f"bot {bot} has {self._connected[bot]} of the {self._needed} connections it needs"
+                logs = ", ".join(str(one.log) for one in self._bots.all if one.bot.name == bot)
+                if now - since >= self._lost_s:
+                    del self._away[bot]
+                    why = f"{state}, for {self._lost_s:g} s; its games are left out. Output: {logs}"
+                    self._lose(bot, why)
+                elif now - since >= self._late_s and bot not in named | self.lost:
+                    named.add(bot)
+                    self._progress.note(f"{state}; the run waits for it. Output: {logs}")
 
     @contextmanager
-    def _interruptible(self, play: asyncio.Task[None]) -> Iterator[None]:
+    def _interruptible(self, work: asyncio.Task[None]) -> Iterator[None]:
         """Ctrl-C or SIGTERM once: no new games, those under way finish. Twice: stop now."""
         loop = asyncio.get_running_loop()
 
         def interrupt() -> None:
             if self._stopping:
-                play.cancel()
+                work.cancel()
                 return
             self._stopping = True
-            self._progress.note(f"stopping after {len(self._out)} games under way; again to stop now")
             for game in list(self._out):
                 self._host.cancel(game)
             self._changed.set()
+            self._progress.note("stopping when the games under way are finished; again to stop now")
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
             loop.add_signal_handler(number, interrupt)
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number, handler in before.items():
                 loop.remove_signal_handler(number)
+                if handler is not None:  # None: not one of Python's
+                    signal.signal(number, handler)
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a run; raises RunError if another runner does."""
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"another runner is at work in {path.parent}") from None
-        yield
+async def _first_of(*coroutines: Coroutine[Any, Any, None]) -> None:
+    """Run all until the first one ends, then cancel the others. Raises what the first one raises."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _locked(file: IO[str]) -> bool:
+    """Lock a file until it is closed, here and in all who have inherited it; False if another holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Make a file that after a crash is there as a whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    with open(draft, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,253 @@
+"""What the tests of runs share: tournament files, bots made of a few lines, waiting, and looking for
+processes that should be gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tressette.record.reader import read_lines, read_results
+from tressette_bot.bots import REFERENCE_BOTS
+from tressette_tournament.results import GameResult
+from tressette_tournament.tournament_file import Tournament, load
+
+_T = TypeVar("_T")
+
+MARK = "TRESSETTE_TEST_MARK"
+"""Environment variable by which a process and all that it started are found again."""
+
+PLAYER = """\
+import os, sys, time
+from tressette_bot.bot import Bot
+from tressette_bot.client import run
+
+class Scripted(Bot):
+    turns = 0
+    def choose(self, view):
+        self.turns += 1
+        {each_turn}
+        return view.legal[-1]
+    def match_started(self, view):
+        {each_match}
+
+{before}
+run(Scripted())
+"""
+"""A bot that plays the last legal card."""
+
+
+def player(before: str = "", each_turn: str = "pass", each_match: str = "pass") -> str:
+    """The text of a bot, with statements to do before it connects, on each turn and at each match."""
+    return PLAYER.format(before=before, each_turn=each_turn, each_match=each_match)
+
+
+def event(
+    folder: Path,
+    bots: dict[str, str | Path],
+    *,
+    presets: tuple[str, ...] = ("tressette-due-duplicate",),
+    deal_sets: int = 2,
+    concurrency: int = 8,
+    move_ms: int = 30_000,
+    seed: str | None = "test",
+    name: str = "event.toml",
+) -> Path:
+    """Write a tournament file. ``bots``: by name a reference bot (text) or a script (path)."""
+    lines = [
+        "[tournament]",
+        'name = "test"',
+        f"presets = {json.dumps(presets)}",
+        f"deal_sets = {deal_sets}",
+        f"concurrency = {concurrency}",
+        'output = "run"',
+    ]
+    if seed is not None:
+        lines.append(f"seed = {json.dumps(seed)}")
+    lines += ["[clock]", f"move_ms = {move_ms}"]
+    for bot, what in bots.items():
+        lines += ["[[bots]]", f'name = "{bot}"']
+        if isinstance(what, Path):
+            lines.append(f"command = {json.dumps(['python', str(what)])}")
+        else:
+            lines.append(f'bot = "{what}"')
+    file = folder / name
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def script(folder: Path, name: str, text: str) -> Path:
+    """Write a script; returns its path."""
+    file = folder / f"{name}.py"
+    file.write_text(text)
+    return file
+
+
+def loaded(file: Path) -> Tournament:
+    """A tournament file, read."""
+    return load(file, reference_bots=REFERENCE_BOTS)
+
+
+class Notes:
+    """Progress that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.total = self.before = 0
+        self.games: list[str] = []
+        self.notes: list[str] = []
+
+    def begin(self, total: int, done: int) -> None:
+        self.total, self.before = total, done
+
+    def finished(self, result: GameResult) -> None:
+        self.games.append(result.game)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+# --- waiting ---------------------------------------------------------------------------------------
+
+
+def until(condition: Callable[[], _T], what: str, timeout_s: float = 30) -> _T:
+    """Wait until a condition holds and return its value; fails after ``timeout_s`` seconds."""
+    give_up_at = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < give_up_at, f"{what}: not within {timeout_s} s"
+        time.sleep(0.01)
+    return value
+
+
+async def soon(condition: Callable[[], _T], what: str, timeout_s: float = 20) -> _T:
+    """``until`` for coroutines."""
+    give_up_at = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < give_up_at, f"{what}: not within {timeout_s} s"
+        await asyncio.sleep(0.01)
+    return value
+
+
+def result_lines(run: Path) -> int:
+    """How many results a run has at this moment, torn ones included."""
+    return sum(path.read_bytes().count(b"\n") for path in run.glob("results-*.jsonl"))
+
+
+# --- processes -------------------------------------------------------------------------------------
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def marked(mark: str) -> dict[int, str]:
+    """The command lines of all running processes that have inherited a mark."""
+    found = {}
+    wanted = f"{MARK}={mark}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0") and alive(int(folder.name)):
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, IndexError):
+            continue  # gone in the meantime
+    return found
+
+
+class CommandRun:
+    """``tressette tournament run FILE`` as a process, its output in a file."""
+
+    def __init__(self, file: Path, *arguments: str, shell_before: str = "") -> None:
+        self.file = file
+        self.folder = file.parent / "run"
+        self.mark = uuid.uuid4().hex
+        self._log = file.parent / f"output-{self.mark}.txt"
+        command = [sys.executable, "-m", "tressette", "tournament", "run", str(file), *arguments]
+        if shell_before:
+            command = ["sh", "-c", f'{shell_before}; exec "$@"', "sh", *command]
+        with self._log.open("wb") as out:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, MARK: self.mark},
+            )
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far."""
+        return self._log.read_text()
+
+    def wait(self, timeout_s: float = 60) -> int:
+        """Its exit status."""
+        return self.process.wait(timeout_s)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the runner alone."""
+        self.process.send_signal(number)
+
+    def others(self) -> dict[int, str]:
+        """Server, guards and bots that are running."""
+        return {pid: line for pid, line in marked(self.mark).items() if pid != self.process.pid}
+
+    def assert_nothing_left(self) -> None:
+        """Every process that it started is gone, or will be in a few seconds."""
+        until(lambda: not self.others(), f"the end of {self.others()}", timeout_s=8)
+
+
+@contextmanager
+def command_run(file: Path, *arguments: str, shell_before: str = "") -> Iterator[CommandRun]:
+    """A CommandRun that is killed on the way out, if it still runs."""
+    run = CommandRun(file, *arguments, shell_before=shell_before)
+    try:
+        yield run
+    finally:
+        run.process.kill()
+        run.process.wait(10)
+        run.assert_nothing_left()
+
+
+def finish(file: Path) -> CommandRun:
+    """Run a tournament to its end, which must be a good one."""
+    with command_run(file) as run:
+        assert run.wait() == 0, run.output
+    return run
+
+
+# --- what was played -------------------------------------------------------------------------------
+
+TIMES = ("duration_ms", "ended_unix_ms", "think_ms", "net_ms")
+CHAIN = ("seq", "prev")
+
+
+def results(run: Path, *without: str) -> list[dict[str, Any]]:
+    """The result lines of a run by game, without what may differ between two runs and what is named."""
+    return sorted(
+        (_less(line, (*TIMES, *CHAIN, *without)) for line in read_results(run)), key=lambda line: line["game"]
+    )
+
+
+def tricks(run: Path, *without: str) -> list[dict[str, Any]]:
+    """The same for the lines of the games, of those attempts that have a result."""
+    committed = {(line["game"], line["attempt"]) for line in read_results(run)}
+    lines = [line for path in sorted(run.glob("tricks-*.jsonl")) for line in read_lines(path)]
+    kept = [line for line in lines if (line["game"], line["attempt"]) in committed]
+    return sorted(
+        (_less(line, (*TIMES, *CHAIN, *without)) for line in kept), key=lambda line: str(line["game"])
+    )
+
+
+def _less(line: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name not in names}

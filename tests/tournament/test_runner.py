@@ -1,0 +1,545 @@
+"""Whole runs with a real server and real bot processes: complete, cut off, resumed, and with bots that fail.
+
+Each run costs a second or two for starting processes, so tests share the uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import re
+import signal
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from support.runs import (
+    CommandRun,
+    Notes,
+    command_run,
+    event,
+    finish,
+    loaded,
+    player,
+    result_lines,
+    results,
+    script,
+    tricks,
+    until,
+)
+from tressette_tournament.local_host import HostFailed, LocalHost
+from tressette_tournament.runner import Outcome, RunError, Runner
+from tressette_tournament.schedule import Game, Schedule
+
+SLOWLY = "time.sleep(0.001)"
+
+
+def scheduled(file: Path) -> list[Game]:
+    """Every game that a tournament file asks for."""
+    schedule = Schedule(loaded(file))
+    games = []
+    while (game := schedule.issue()) is not None:
+        games.append(game)
+        schedule.fix(game.id)
+    return games
+
+
+async def play(file: Path, **options: float) -> tuple[Outcome, Notes, Runner]:
+    """Run a tournament in this process."""
+    notes = Notes()
+    runner = Runner(loaded(file), notes, **options)
+    async with asyncio.timeout(60):
+        return await runner.run(), notes, runner
+
+
+# --- from beginning to end -------------------------------------------------------------------------
+
+
+def standard(folder: Path) -> Path:
+    """Pairs and two players, three bots without chance but that of their seed, one of them not hurried."""
+    bots: dict[str, str | Path] = {
+        "chance": "random",
+        "first": "first_legal",
+        "slow": script(folder, "slow", player(each_turn=SLOWLY)),
+    }
+    return event(folder, bots, presets=("tressette-due-duplicate", "tressette-21-duplicate"), deal_sets=6)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> CommandRun:
+    """The standard tournament, played without any interruption."""
+    return finish(standard(tmp_path_factory.mktemp("whole")))
+
+
+def test_every_scheduled_game_is_played_once(whole: CommandRun) -> None:
+    played = results(whole.folder)
+    assert Counter(line["game"] for line in played) == Counter(game.id for game in scheduled(whole.file))
+    by_id = {game.id: game for game in scheduled(whole.file)}
+    for line in played:
+        game = by_id[line["game"]]
+        assert tuple(line["bots"]) == game.seats
+        assert (line["deal_set"], line["set_size"], line["preset"]) == (
+            game.deal_set,
+            game.set_size,
+            game.preset,
+        )
+        assert (line["attempt"], line["faults"], line["termination"]) == (1, [], "played_out")
+
+
+def test_decks_are_named_alike_where_they_are_alike(whole: CommandRun) -> None:
+    games = {game.id: game for game in scheduled(whole.file)}
+    names = {(games[line["game"]].deck, line["deck"], line["commitment"]) for line in results(whole.folder)}
+    assert len(names) == len({deck for deck, _, _ in names}) == len({name for _, name, _ in names})
+
+
+def test_the_tricks_of_every_game_are_there(whole: CommandRun) -> None:
+    for game, lines in groupby(tricks(whole.folder), key=lambda line: line["game"]):
+        kinds = [line["kind"] for line in lines]
+        count = 20 if game.startswith("p0") else 10
+        assert kinds == ["match", *["trick"] * count, "deal"]
+
+
+def test_the_folder_of_a_run(whole: CommandRun) -> None:
+    assert {path.name for path in whole.folder.iterdir()} == {
+        "lock",
+        "logs",
+        "ratings.json",
+        "results-0001.jsonl",
+        "server.lock",
+        "tournament.toml",
+        "tricks-0001-0001.jsonl",
+    }
+    logs = {path.name for path in (whole.folder / "logs" / "bots").iterdir()}
+    assert logs == {f"{bot}-{number}.log" for bot in ("chance", "first", "slow") for number in (1, 2)}
+    assert loaded(whole.folder / "tournament.toml") == loaded(whole.file)
+
+
+def test_what_it_prints(whole: CommandRun) -> None:
+    total = len(scheduled(whole.file))
+    assert f"games: 0 of {total} done before" in whole.output
+    assert f"games: {total} of {total}, " in whole.output
+    assert "tressette-21-duplicate" in whole.output
+    assert str(whole.folder) in whole.output
+
+
+def test_a_finished_run_starts_nothing(whole: CommandRun) -> None:
+    before = results(whole.folder), (whole.folder / "ratings.json").read_bytes()
+    again = finish(whole.file)
+    assert (results(whole.folder), (whole.folder / "ratings.json").read_bytes()) == before
+    assert not (whole.folder / "results-0002.jsonl").exists()
+    assert f"games: {len(before[0])} of {len(before[0])} done before" in again.output
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_games(whole: CommandRun, tmp_path: Path) -> None:
+    again = finish(standard(tmp_path))
+    assert results(again.folder) == results(whole.folder)
+    assert tricks(again.folder) == tricks(whole.folder)
+    ratings = (again.folder / "ratings.json").read_bytes()
+    assert ratings == (whole.folder / "ratings.json").read_bytes()
+
+
+async def test_secret_decks(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1, seed=None)
+    outcome, _, runner = await play(file)
+    assert outcome is Outcome.COMPLETE
+    key = runner.folder / "event.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert len(bytes.fromhex(key.read_text())) == 32
+    assert key.read_text().strip() not in (runner.folder / "tournament.toml").read_text()
+    decks = {line["commitment"] for line in results(runner.folder)}
+    other = tmp_path / "other"
+    other.mkdir()
+    _, _, runner = await play(event(other, {"a": "first_legal", "b": "first_legal"}, deal_sets=1, seed=None))
+    assert decks.isdisjoint(line["commitment"] for line in results(runner.folder))
+
+
+# --- cut off and resumed ---------------------------------------------------------------------------
+
+
+def test_a_killed_runner_leaves_nothing_and_is_resumed(whole: CommandRun, tmp_path: Path) -> None:
+    file = standard(tmp_path)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 5, "five results")
+        run.signal(signal.SIGKILL)
+        run.process.wait(10)
+        # Started again at once, while the server and the bots of the killed runner are still ending.
+        with command_run(file) as again:
+            assert again.wait() == 0, again.output
+        run.assert_nothing_left()
+    total = len(results(whole.folder))
+    first = len(list(read_games_of(run.folder, "0001")))
+    assert 5 <= first < total, "it was to be killed in the middle"
+    assert f"games: {first} of {total} done before" in again.output
+    # Every game once, and whatever was cut off came out as it would have.
+    assert results(run.folder, "attempt") == results(whole.folder, "attempt")
+    assert tricks(run.folder, "attempt") == tricks(whole.folder, "attempt")
+    assert (run.folder / "ratings.json").read_bytes() == (whole.folder / "ratings.json").read_bytes()
+    cut_off = begun(run.folder, "0001") - {(line["game"], 1) for line in read_games_of(run.folder, "0001")}
+    assert cut_off, "no game was under way"
+    attempts = {line["game"]: line["attempt"] for line in results(run.folder)}
+    assert {game for game, attempt in attempts.items() if attempt == 2} == {game for game, _ in cut_off}
+    assert set(attempts.values()) == {1, 2}
+
+
+def read_games_of(run: Path, writer: str) -> list[dict[str, str]]:
+    """The result lines of one writer that are whole."""
+    lines = (run / f"results-{writer}.jsonl").read_bytes().split(b"\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def begun(run: Path, writer: str) -> set[tuple[str, int]]:
+    """The attempts that one writer has begun."""
+    lines = (run / f"tricks-{writer}-0001.jsonl").read_bytes().split(b"\n")[:-1]
+    found = [json.loads(line) for line in lines if b'"kind":"match"' in line]
+    return {(line["game"], line["attempt"]) for line in found}
+
+
+def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> None:
+    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.003)"))
+    file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=20, concurrency=4)
+    total = len(scheduled(file))
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 3, "three results")
+        run.signal(signal.SIGINT)
+        assert run.wait() == 3, run.output
+        run.assert_nothing_left()
+    assert "stopping when the games under way are finished" in run.output
+    assert f"go on with: tressette tournament run {file}" in run.output
+    games = results(run.folder)
+    assert 3 <= len(games) < total
+    assert begun(run.folder, "0001") == {(line["game"], 1) for line in games}
+    assert not any(line["faults"] for line in games)
+    assert (run.folder / "ratings.json").exists()
+    finish(file)
+    assert {line["game"] for line in results(run.folder)} == {game.id for game in scheduled(file)}
+    assert {line["attempt"] for line in results(run.folder)} == {1}
+    assert len(results(run.folder)) == total
+
+
+def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
+    slow = script(tmp_path, "slow", player(each_turn="time.sleep(20)"))
+    file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=1)
+    with command_run(file) as run:
+        tricks_file = run.folder / "tricks-0001-0001.jsonl"
+        until(lambda: tricks_file.exists() and tricks_file.stat().st_size, "the first game")
+        run.signal(signal.SIGTERM)
+        until(lambda: "again to stop now" in run.output, "the answer")
+        assert run.process.poll() is None
+        run.signal(signal.SIGINT)
+        assert run.wait(12) == 3, run.output
+        run.assert_nothing_left()
+    assert results(run.folder) == []  # above all no result made of the faults of bots that were ended
+
+
+def test_games_dropped_by_an_interrupt_are_not_taken_for_played(tmp_path: Path) -> None:
+    # Nothing is under way, so every game is dropped; that must not look like the end of the tournament.
+    late = script(tmp_path, "late", player(before="open('started', 'w').close(); time.sleep(600)"))
+    file = event(tmp_path, {"a": late, "b": "first_legal"}, deal_sets=1)
+    with command_run(file) as run:
+        until((tmp_path / "started").exists, "the bot")
+        run.signal(signal.SIGINT)
+        assert run.wait(20) == 3, run.output
+        run.assert_nothing_left()
+    assert "Stopped before its end" in run.output
+    late.write_text(player())
+    finish(event(tmp_path, {"a": late, "b": "first_legal"}, deal_sets=1))
+    assert len(results(run.folder)) == 2
+
+
+def test_an_interrupt_while_everything_starts(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1)
+    with command_run(file) as run:
+        until((run.folder / "logs" / "server.log").exists, "the server")
+        run.signal(signal.SIGINT)
+        assert run.wait(20) == 3, run.output
+        run.assert_nothing_left()
+
+
+async def test_signal_handlers_are_put_back(tmp_path: Path) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def mine(*_: object) -> None:
+        """Never called."""
+
+    original = [signal.signal(number, mine) for number in numbers]
+    try:
+        await play(event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1))
+        assert [signal.getsignal(number) for number in numbers] == [mine, mine]
+    finally:
+        for number, handler in zip(numbers, original, strict=True):
+            signal.signal(number, handler)
+
+
+# --- whose folder it is ----------------------------------------------------------------------------
+
+
+async def test_a_second_runner_is_refused(tmp_path: Path) -> None:
+    late = script(tmp_path, "late", player(before="open('started', 'w').close(); time.sleep(600)"))
+    file = event(tmp_path, {"a": late, "b": "first_legal"})
+    with command_run(file) as run:
+        until((tmp_path / "started").exists, "the first runner at work")
+        with pytest.raises(RunError, match=f"another runner is at work in {re.escape(str(run.folder))}"):
+            await play(file)
+        with command_run(file) as second:
+            assert second.wait(20) == 1
+        assert second.output == f"Error: another runner is at work in {run.folder}\n"
+        assert run.process.poll() is None
+        run.signal(signal.SIGINT)
+        assert run.wait(20) == 3
+
+
+async def test_another_tournament_is_refused(whole: CommandRun) -> None:
+    before = {path: path.stat().st_mtime_ns for path in whole.folder.iterdir() if path.name != "lock"}
+    other = event(
+        whole.file.parent, {"chance": "random", "first": "first_legal"}, deal_sets=6, name="other.toml"
+    )
+    with pytest.raises(RunError, match="another tournament file"):
+        await play(other)
+    after = {path: path.stat().st_mtime_ns for path in whole.folder.iterdir() if path.name != "lock"}
+    assert before == after
+
+
+async def test_a_resumed_run_waits_for_the_server_of_a_killed_one(
+    whole: CommandRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (whole.folder / "server.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with monkeypatch.context() as patch:
+            patch.setattr("tressette_tournament.runner._SERVER_GONE_S", 0.1)
+            with pytest.raises(RunError, match="server of an earlier runner"):
+                await play(whole.file)
+        run = asyncio.create_task(play(whole.file))
+        _, pending = await asyncio.wait((run,), timeout=0.3)
+        assert pending == {run}
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        outcome, _, _ = await run
+    assert outcome is Outcome.COMPLETE
+
+
+async def test_a_damaged_key_is_refused(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, seed=None)
+    run = tmp_path / "run"
+    run.mkdir()
+    for text in ("", "abcd\n", "no hex"):
+        (run / "event.key").write_text(text)
+        with pytest.raises(RunError, match=r"event\.key is damaged"):
+            await play(file)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
+    (tmp_path / "run").write_text("in the way")
+    with command_run(file) as run:
+        assert run.wait(20) == 1
+    assert run.output.startswith("Error: ")
+    assert str(tmp_path / "run") in run.output
+    assert "Traceback" not in run.output
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
+    (tmp_path / "run").mkdir(mode=0o500)
+    with command_run(file) as run:
+        assert run.wait(20) == 1
+    assert "Permission denied" in run.output
+    assert str(tmp_path / "run") in run.output
+
+
+async def test_a_record_that_cannot_be_made(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tricks-0001-0001.jsonl").touch()
+    with pytest.raises(HostFailed, match=r"did not start: cannot write the record: .*File exists"):
+        await play(file)
+
+
+def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
+    # No file may grow over 100 blocks of half a kilobyte or, with some shells, a whole one.
+    file = event(tmp_path, {"a": "first_legal", "b": "random"}, deal_sets=100)
+    with command_run(file, shell_before="ulimit -f 100") as run:
+        assert run.wait(60) == 1, run.output
+        run.assert_nothing_left()
+    assert "cannot write the record" in run.output
+    assert "File too large" in run.output
+    assert not any(line["faults"] for line in results(run.folder)), "the bots are not to blame"
+    finish(file)
+    assert len(results(run.folder)) == 200
+
+
+# --- bots that fail --------------------------------------------------------------------------------
+
+
+async def test_a_bot_that_crashes_at_its_start(tmp_path: Path) -> None:
+    crasher = script(tmp_path, "crasher", "raise RuntimeError('out of luck')")
+    file = event(tmp_path, {"a": "first_legal", "bad": crasher, "c": "first_legal"})
+    outcome, notes, runner = await play(file)
+    assert outcome is Outcome.INCOMPLETE
+    games = scheduled(file)
+    theirs = {game.id for game in games if "bad" not in game.seats}
+    assert {line["game"] for line in results(runner.folder)} == theirs
+    assert runner.lost == {"bad"}
+    assert runner.left_out == len(games) - len(theirs)
+    (note,) = notes.notes
+    log = runner.folder / "logs" / "bots" / "bad-1.log"
+    assert "bot bad (instance 1) ended 4 times, the last time with status 1" in note
+    assert str(log) in note
+    assert "RuntimeError: out of luck" in log.read_text()
+
+
+def test_a_bot_that_crashes_again_and_again(tmp_path: Path) -> None:
+    crashes = "if self.turns > 30: raise RuntimeError('enough')"
+    crasher = script(tmp_path, "crasher", player(each_turn=crashes))
+    file = event(
+        tmp_path, {"a": "first_legal", "bad": crasher, "c": "first_legal"}, deal_sets=10, concurrency=3
+    )
+    with command_run(file) as run:
+        assert run.wait() == 4, run.output
+        run.assert_nothing_left()
+    games = {game.id: game for game in scheduled(file)}
+    played = results(run.folder)
+    assert {game for game, one in games.items() if "bad" not in one.seats} <= {
+        line["game"] for line in played
+    }
+    assert len(played) < len(games)
+    faulty = [line for line in played if line["faults"]]
+    assert faulty, "the games that it left go on without it"
+    assert {(bot, kind) for line in faulty for bot, kind, _ in line["faults"]} == {("bad", "disconnect")}
+    left_out = len(games) - len(played)
+    assert re.search(rf"Left out, because of bad: {left_out} games; .* tournament run ", run.output)
+    assert "RuntimeError: enough" in (run.folder / "logs" / "bots" / "bad-1.log").read_text()
+    # Once it is mended the same command plays what was left out.
+    crasher.write_text(player())
+    finish(file)
+    assert len(results(run.folder)) == len(games)
+
+
+async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
+    sleeper = script(tmp_path, "sleeper", "import time; time.sleep(600)")
+    file = event(tmp_path, {"a": "first_legal", "asleep": sleeper, "c": "first_legal"}, deal_sets=1)
+    outcome, notes, runner = await play(file, late_s=5.5, lost_s=6)
+    assert outcome is Outcome.INCOMPLETE
+    assert len(results(runner.folder)) == 2
+    assert runner.lost == {"asleep"}
+    assert runner.left_out == 4
+    late, lost = notes.notes
+    log = str(runner.folder / "logs" / "bots" / "asleep-1.log")
+    assert "bot asleep has 0 of the 1 connections it needs; the run waits" in late
+    assert "for 6 s; its games are left out" in lost
+    assert log in late
+    assert log in lost
+
+
+async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
+    late = script(tmp_path, "late", player(before="time.sleep(1)"))
+    outcome, notes, runner = await play(event(tmp_path, {"a": "first_legal", "late": late}), late_s=0.2)
+    assert outcome is Outcome.COMPLETE
+    assert any("bot late has 0 of the 1 connections" in note for note in notes.notes)
+    assert len(notes.notes) == len(set(notes.notes)) <= 2
+    assert not any(line["faults"] for line in results(runner.folder))
+
+
+async def test_a_chatty_bot(tmp_path: Path) -> None:
+    talks = "print('x' * 100_000)"
+    chatty = script(tmp_path, "chatty", player(each_turn=talks))
+    outcome, _, runner = await play(event(tmp_path, {"a": "first_legal", "chatty": chatty}))
+    assert outcome is Outcome.COMPLETE
+    log = (runner.folder / "logs" / "bots" / "chatty-1.log").read_bytes()
+    assert len(log) < 1_100_000
+    assert log.endswith(b"[more output was dropped]\n")
+
+
+async def test_two_seats_of_a_bot_are_two_processes(tmp_path: Path) -> None:
+    says = "print(view.deck_commitment.hex(), view.seat)"
+    talker = script(tmp_path, "talker", player(each_match=says))
+    file = event(tmp_path, {"a": talker, "b": talker}, presets=("tressette-21-duplicate",), deal_sets=3)
+    outcome, _, runner = await play(file)
+    assert outcome is Outcome.COMPLETE
+    seen: Counter[str] = Counter()
+    for name in ("a-1", "a-2", "b-1", "b-2"):
+        lines = (runner.folder / "logs" / "bots" / f"{name}.log").read_text().split("\n")[:-1]
+        pairs = [line.split() for line in lines]
+        seen.update(f"{name[0]} {deck} {seat}" for deck, seat in pairs)
+        # The two games of a deal set have one deck; in each a bot sits north-south or east-west.
+        games = [(deck, int(seat) % 2) for deck, seat in pairs]
+        assert len(games) == len(set(games)) == 6
+    assert len(seen) == 3 * 2 * 4
+    assert set(seen.values()) == {1}
+
+
+# --- a server that fails ---------------------------------------------------------------------------
+
+
+def test_a_killed_server_is_named_and_the_run_resumed(tmp_path: Path) -> None:
+    slow = script(tmp_path, "slow", player(each_turn=SLOWLY))
+    file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=20)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 3, "three results")
+        (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
+        os.kill(server, signal.SIGKILL)
+        assert run.wait(20) == 1, run.output
+        run.assert_nothing_left()
+    log = run.folder / "logs" / "server.log"
+    assert f"Error: the server ended by itself; see {log}\n" in run.output
+    assert log.exists()
+    finish(file)
+    assert len(results(run.folder)) == len({line["game"] for line in results(run.folder)}) == 40
+    assert not any(line["faults"] for line in results(run.folder))
+
+
+async def test_a_host_that_was_never_started_can_be_stopped(tmp_path: Path) -> None:
+    await LocalHost(tmp_path / "log", lambda _: None).stop()
+
+
+async def test_a_server_that_does_not_start(tmp_path: Path) -> None:
+    host = LocalHost(tmp_path / "log", lambda _: None)
+    with pytest.raises(HostFailed, match="the server did not start; see "):
+        await host.start({"no": "config"})
+    await host.stop()
+    assert "TypeError" in (tmp_path / "log").read_text()
+
+
+async def test_an_error_while_reading_messages_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Notes):
+        def finished(self, result: object) -> None:
+            raise BrokenPipeError("nobody listens")
+
+    runner = Runner(loaded(event(tmp_path, {"a": "first_legal", "b": "first_legal"})), Broken())
+    async with asyncio.timeout(30):
+        with pytest.raises(BrokenPipeError, match="nobody listens"):
+            await runner.run()
+
+
+async def test_an_error_while_handing_out_games_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Runner, game: Game) -> None:
+        raise LookupError("no such rules")
+
+    monkeypatch.setattr(Runner, "_spec", fail)
+    with pytest.raises(LookupError, match="no such rules"):
+        await play(event(tmp_path, {"a": "first_legal", "b": "first_legal"}))
+
+
+# --- many times ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_killed_at_many_moments(whole: CommandRun, tmp_path: Path) -> None:
+    file = standard(tmp_path)
+    total = len(results(whole.folder))
+    for count in range(1, total, total // 12):
+        with command_run(file) as run:
+            until(lambda goal=count: result_lines(run.folder) >= goal, f"{count} results")  # type: ignore[misc]
+            run.signal(signal.SIGKILL)
+            run.process.wait(10)
+    last = finish(file)
+    assert results(last.folder, "attempt") == results(whole.folder, "attempt")
+    assert tricks(last.folder, "attempt") == tricks(whole.folder, "attempt")
