@@ -1,7 +1,9 @@
 """Turns the events of one game into lines of the record.
 
 Lines of a game, in order: ``match`` (what is played, by whom, under which resolved rules), then for each
-deal its ``trick`` lines and a ``deal`` line; the committing ``game`` line is written by ``committed``.
+deal its ``trick`` lines and a ``deal`` line, or a ``void`` line where it went monte; the committing ``game``
+line is written by ``committed``. What happened between two lines (declarations, draws, a discard, faults) is
+in the later one. ``record.replay`` plays these lines again.
 Cards are in text notation separated by blanks; scores are sixths; times are whole milliseconds.
 """
 
@@ -14,7 +16,7 @@ from typing import Any
 from tressette.record.game import GameSpec
 from tressette.record.writer import Recorder
 from tressette.rules.accuse import Declaration
-from tressette.rules.cards import cards_of
+from tressette.rules.cards import BITS, POINT_CARDS, cards_of
 from tressette.rules.deck import Phase
 from tressette.rules.events import (
     CalledOut,
@@ -30,8 +32,10 @@ from tressette.rules.events import (
     MatchEnded,
     PartnersDrawn,
     SideEliminated,
+    SideScore,
     TrickWon,
 )
+from tressette.rules.explain import breakdown
 
 
 def _cards(mask: int | None) -> str:
@@ -57,13 +61,14 @@ class Scribe:
         self._extra: dict[str, list[Any]] = {}
         self._deal: DealStarted | None = None
         self._tricks = 0
-        self._drawn: PartnersDrawn | None = None
+        self._draws: list[PartnersDrawn] = []
+        self._taken: list[int] = []
         self._ended: MatchEnded | None = None
         self._seats = tuple(range(spec.rules.players))
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             PartnersDrawn: self._partners_drawn,
             DealStarted: self._deal_started,
-            DealVoided: lambda event: self._note("voided", event.seat),
+            DealVoided: self._deal_voided,
             CardDiscarded: lambda event: self._note("discard", [event.seat, str(event.card)]),
             DeclarationMade: lambda event: self._note(
                 "declarations", _declaration(event.seat, event.declaration)
@@ -89,7 +94,6 @@ class Scribe:
     def started(self) -> None:
         """Write the ``match`` line; call it after the first events, which tell who sits where."""
         spec = self._spec
-        drawn = self._drawn
         self._line(
             "match",
             tournament=spec.tournament,
@@ -101,8 +105,10 @@ class Scribe:
             deck=spec.deck,
             bots=list(spec.bots),
             versions=self._versions,
-            partners_drawn=drawn
-            and {"hands": [_cards(hand) for hand in drawn.hands], "seats": list(drawn.seats)},
+            partners_drawn=[
+                {"hands": [_cards(hand) for hand in drawn.hands], "seats": list(drawn.seats)}
+                for drawn in self._draws
+            ],
         )
 
     def committed(self, duration_ms: int, ended_unix_ms: int) -> dict[str, Any]:
@@ -148,12 +154,28 @@ class Scribe:
         self._extra.setdefault(name, []).append(value)
 
     def _partners_drawn(self, event: PartnersDrawn) -> None:
-        self._drawn = event
+        self._draws.append(event)
         self._seats = event.seats
 
     def _deal_started(self, event: DealStarted) -> None:
         self._deal = event
         self._tricks = 0
+        self._taken = [0] * self._spec.rules.side_count
+
+    def _deal_voided(self, event: DealVoided) -> None:
+        deal = self._deal
+        assert deal is not None
+        self._line(
+            "void",
+            deal=deal.number,
+            dealt=deal.attempt,
+            dealer=deal.dealer,
+            leader=deal.leader,
+            hands=[_cards(hand) for hand in deal.hands],
+            seat=event.seat,
+            **self._extra,
+        )
+        self._extra = {}
 
     def _trick_won(self, event: TrickWon) -> None:
         deal = self._deal
@@ -162,6 +184,9 @@ class Scribe:
         trick = self._trick
         game, attempt = self._game
         extra = self._extra
+        side = self._spec.rules.side_of(event.seat)
+        for card in trick:
+            self._taken[side] |= BITS[card.card]
         if any(card.signal for card in trick):
             extra["signals"] = [card.signal for card in trick]
         self._recorder.trick_line(
@@ -196,10 +221,7 @@ class Scribe:
             hands=[_cards(hand) for hand in deal.hands],
             unfinished=" ".join(str(card.card) for card in self._trick),
             ended_by=str(event.ended_by),
-            sides=[
-                score and [score.thirds, score.tricks, score.declared, score.counted, score.points]
-                for score in event.sides
-            ],
+            sides=[score and self._side(event, side, score) for side, score in enumerate(event.sides)],
             totals=list(event.totals),
             last_trick=event.last_trick,
             cappotto=event.cappotto,
@@ -207,6 +229,23 @@ class Scribe:
             **self._extra,
         )
         self._trick, self._times, self._extra = [], [], {}
+
+    def _side(self, event: DealScored, side: int, score: SideScore) -> dict[str, object]:
+        """How a side's count came about, down to its cards."""
+        taken = self._taken[side]
+        if event.set_aside is not None and side == event.last_trick:
+            taken |= BITS[event.set_aside]
+        dropped, bonus = breakdown(self._spec.rules, event, side)
+        return {
+            "cards": _cards(taken & POINT_CARDS),
+            "thirds": score.thirds,
+            "tricks": score.tricks,
+            "dropped_thirds": dropped,
+            "last_trick_bonus": bonus,
+            "declared": score.declared,
+            "counted": score.counted,
+            "points": score.points,
+        }
 
     def _fault(self, event: FaultCommitted) -> None:
         bot = self._spec.bots[self._seats.index(event.seat)]
