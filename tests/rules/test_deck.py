@@ -78,7 +78,7 @@ def test_phase_deal_attempt_and_every_bit_of_the_seed_change_the_deck() -> None:
 
 def agreement(pairs: Iterable[tuple[list[Card], list[Card]]]) -> float:
     """Mean number of places at which two decks have the same card: 1 for independent ones."""
-    counts = [sum(map(operator.eq, one, other)) for one, other in pairs]
+    counts: list[int] = [sum(map(operator.eq, one, other)) for one, other in pairs]
     return sum(counts) / len(counts)
 
 
