@@ -65,10 +65,10 @@ def explain_deal(
             parts += [_declaration(one) for one in declared[side]]
             lines.append(f"{side_name(rules, side)}: {'; '.join(parts)}.")
     lines += _consequences(rules, scored)
-    totals = ", ".join(
-        f"{side_name(rules, side)} {points_text(total)}" for side, total in enumerate(scored.totals)
+    totals = "; ".join(
+        f"{side_name(rules, side)}: {points_text(total)}" for side, total in enumerate(scored.totals)
     )
-    lines.append(f"Match totals: {totals}.")
+    lines.append(f"Match totals. {totals}.")
     return lines
 
 

@@ -107,7 +107,7 @@ class Match:
     stage: what is asked now; pending: the seats of which it is asked, in turn order (several only for
     monte); standing: totals and places; deal: the deal under way; phase, number, attempt: which deck
     it was dealt from; dealer: its dealer; seating: by the seats as first taken, the seat each player
-    has (only a draw of partners changes it).
+    has (only a draw of partners changes it); giver: who hands the cards out (decision 6).
     """
 
     def __init__(self, rules: RuleSet, decks: DeckSource) -> None:
@@ -118,7 +118,7 @@ class Match:
         self.seating: tuple[int, ...] = tuple(range(rules.players))
         self.phase, self.number, self.attempt = Phase.MAIN, 1, 1
         self.dealer = 0
-        self._dealing = 0  # who hands the cards out; differs from ``dealer`` only in decision 6
+        self.giver = 0
         self._decks = decks
         self._layout: Layout
         self.deal: Deal
@@ -403,7 +403,7 @@ class Match:
         singly = self.rules.replace(packets="singly")
         for attempt in range(1, 1 << 16):
             deck = self._decks(Phase.DRAW, 1, attempt, cards_in_play(singly, 4))
-            hands = lay_out(deck, singly, (0, 1, 2, 3), self._dealing).hands
+            hands = lay_out(deck, singly, (0, 1, 2, 3), self.giver).hands
             four, five, six = (
                 next(seat for seat in range(4) if hands[seat] & BITS[card])
                 for card in (FOUR_OF_DENARI, _FIVE_OF_DENARI, _SIX_OF_DENARI)
@@ -417,7 +417,7 @@ class Match:
             seats[partner], seats[opposite] = opposite, partner
             self.seating = tuple(seats)
             self._leader_of_draw = four
-            self._dealing = (four - 1) % 4
+            self.giver = (four - 1) % 4
             events.append(PartnersDrawn(attempt, hands, self.seating))
             return
         raise AssertionError("a deck source that always gives one hand the 4, 5 and 6 of denari")
@@ -439,7 +439,7 @@ class Match:
     def _deal_cards(self, events: list[Event]) -> None:
         active = self.active
         deck = self._decks(self.phase, self.number, self.attempt, cards_in_play(self.rules, len(active)))
-        layout = lay_out(deck, self.rules, active, self._dealing)
+        layout = lay_out(deck, self.rules, active, self.giver)
         leader = self._find_leader(layout)
         self._layout = layout
         self.deal = Deal(self.rules, layout, active, leader)
@@ -454,8 +454,8 @@ class Match:
     def _find_leader(self, layout: Layout) -> int:
         """Who leads the first trick; settles who counts as the dealer on the way."""
         players = self.rules.players
-        self.dealer = self._dealing
-        dealer_right = right_of(self._dealing, self.active, players)
+        self.dealer = self.giver
+        dealer_right = right_of(self.giver, self.active, players)
         first = self.phase is Phase.MAIN and self.number == 1
         if first and self._leader_of_draw is not None:
             return self._leader_of_draw
@@ -479,7 +479,7 @@ class Match:
 
     def _begin_discard(self, events: list[Event]) -> None:
         if self._layout.discards:
-            self.stage, self.pending = Stage.DISCARD, (self._dealing,)
+            self.stage, self.pending = Stage.DISCARD, (self.giver,)
         else:
             self._begin_declarations(events)
 
@@ -608,7 +608,7 @@ class Match:
         else:
             self.number += 1
         self.attempt = 1
-        self._dealing = right_of(self.dealer, self.active, self.rules.players)
+        self.giver = right_of(self.dealer, self.active, self.rules.players)
         self._start_deal(events)
 
     def _end_match(self, events: list[Event], forfeited: int | None = None) -> None:
@@ -626,7 +626,7 @@ class Match:
             self.stage,
             self.pending,
             self.seating,
-            (self.phase, self.number, self.attempt, self.dealer, self._dealing),
+            (self.phase, self.number, self.attempt, self.dealer, self.giver),
             (
                 tuple(standing.totals),
                 tuple(standing.out_after),

@@ -1,0 +1,272 @@
+"""Plays a recorded game again by the rules, and compares what comes of it with what was recorded.
+
+The decks are built from the recorded hands (and drawn cards), the actions are those in the lines; the rules
+do the rest, and a scribe writes their events down again. Every line must come out as it stands in the record,
+but for times and faults, which are no part of the rules.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tressette.record.game import GameSpec
+from tressette.record.reader import RecordError, read_lines, read_results
+from tressette.record.scribe import Scribe
+from tressette.rules.accuse import Combination
+from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
+from tressette.rules.cards import Card, mask_of, parse_card, parse_cards
+from tressette.rules.deck import Phase
+from tressette.rules.errors import RulesError
+from tressette.rules.events import Event
+from tressette.rules.layout import lay_out
+from tressette.rules.match import Match, Stage
+from tressette.rules.ruleset import Packets, RuleSet
+from tressette.rules.scoring import Revoke
+
+_NOT_OF_THE_RULES = (
+    *("v", "seq", "prev", "commitment", "faults"),
+    *("think_ms", "net_ms", "duration_ms", "ended_unix_ms"),
+)
+
+
+class ReplayDiffers(RecordError):
+    """A recorded game that the rules do not produce; ``game`` and ``reason`` say which and where."""
+
+    def __init__(self, game: str, reason: str) -> None:
+        super().__init__(f"game {game}: {reason}")
+        self.game, self.reason = game, reason
+
+
+@dataclass(slots=True)
+class RecordedGame:
+    """The lines of one attempt of one game. opening: its ``match`` line; lines: all later ones in order;
+    result: its ``game`` line, None if it was cut off."""
+
+    opening: Mapping[str, Any]
+    lines: list[Mapping[str, Any]] = field(default_factory=list)
+    result: Mapping[str, Any] | None = None
+
+    @property
+    def rules(self) -> RuleSet:
+        """The resolved rules."""
+        return RuleSet.from_options(self.opening["rules"])
+
+
+def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[RecordedGame]:
+    """The committed games of a folder, in the order in which they were begun.
+
+    Holds one writer's games under way in memory, no more. Raises DamagedRecord, or ReplayDiffers for a
+    result without its lines.
+    """
+    results = {(line["game"], line["attempt"]): line for line in read_results(folder, torn)}
+    for writer in sorted({path.name.split("-")[1] for path in folder.glob("tricks-*-*.jsonl")}):
+        open_games: dict[tuple[str, int], RecordedGame] = {}
+        for path in sorted(folder.glob(f"tricks-{writer}-*.jsonl")):
+            for line in read_lines(path, torn):
+                key = (line["game"], line["attempt"])
+                if line["kind"] == "match":
+                    open_games[key] = RecordedGame(line)
+                else:
+                    open_games[key].lines.append(line)
+        for key, game in open_games.items():
+            game.result = results.pop(key, None)
+            if game.result is not None:
+                yield game
+    for game_id, _ in results:
+        raise ReplayDiffers(game_id, "has a result but no tricks")
+
+
+def replay_game(game: RecordedGame) -> list[Event]:
+    """All events of a committed game, played again. Raises ReplayDiffers where the record differs."""
+    return _Replay(game).run()
+
+
+class _Lines:
+    """A recorder that keeps what a scribe writes."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def trick_line(self, kind: str, **fields: object) -> None:
+        self.lines.append({"kind": kind, **fields})
+
+    def result_line(self, **fields: object) -> None:
+        self.lines.append({"kind": "game", **fields})
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+
+class _Replay:
+    def __init__(self, game: RecordedGame) -> None:
+        self._game = game
+        self._id = str(game.opening["game"])
+        self._rules = game.rules
+        self._deals = {
+            (_phase(line), line["deal"], line["dealt"]): line
+            for line in game.lines
+            if line["kind"] in ("deal", "void")
+        }
+        self._stock: dict[tuple[Phase, int, int], list[Card]] = defaultdict(list)
+        self._tricks: dict[tuple[Phase, int, int], list[Mapping[str, Any]]] = defaultdict(list)
+        key = (Phase.MAIN, 1, 1)
+        for line in game.lines:
+            key = (_phase(line), line["deal"], line["dealt"])
+            self._tricks[key].append(line)
+            self._stock[key] += [parse_card(card) for _, card in line.get("draws", ())]
+        self._match = Match(self._rules, self._deck)
+
+    def run(self) -> list[Event]:
+        written = _Lines()
+        scribe = Scribe(written, _spec(self._game, self._rules), self._game.opening["versions"])
+        try:
+            events = self._match.start()
+            scribe.write(events)
+            scribe.started()
+            while not self._match.over:
+                made = self._step()
+                scribe.write(made)
+                events += made
+        except RulesError as error:
+            raise ReplayDiffers(self._id, f"{self._where()}: {error}") from error
+        scribe.committed(0, 0)
+        self._compare(written.lines)
+        return events
+
+    def _where(self) -> str:
+        match = self._match
+        trick = match.deal.trick if hasattr(match, "deal") else 1
+        return f"deal {match.number}, trick {trick}"
+
+    def _compare(self, written: Sequence[Mapping[str, Any]]) -> None:
+        result = self._game.result
+        recorded = [self._game.opening, *self._game.lines, *([result] if result is not None else [])]
+        for found, made in zip(recorded, written, strict=False):
+            for name in {*found, *made}.difference(_NOT_OF_THE_RULES):
+                if found.get(name) != made.get(name):
+                    raise ReplayDiffers(
+                        self._id,
+                        f"{found['kind']} line {found['seq']}: {name} is {found.get(name)!r}, "
+                        f"the rules give {made.get(name)!r}",
+                    )
+        if len(recorded) != len(written):
+            raise ReplayDiffers(self._id, f"{len(recorded)} lines recorded, the rules give {len(written)}")
+
+    # -- decks ----------------------------------------------------------------------------------
+
+    def _deck(self, phase: Phase, number: int, attempt: int, cards: Sequence[Card]) -> Sequence[Card]:
+        match, rules = self._match, self._rules
+        if phase is Phase.DRAW:
+            drawn = self._game.opening["partners_drawn"]
+            if attempt > len(drawn):
+                raise ReplayDiffers(self._id, f"draw {attempt} of partners is not recorded")
+            hands, stock = drawn[attempt - 1]["hands"], []
+            rules = replace(rules, packets=Packets.SINGLY)  # as the draw deal is always dealt
+        else:
+            line = self._deals.get((phase, number, attempt))
+            if line is None:
+                raise ReplayDiffers(self._id, f"deal {number}, attempt {attempt} is not recorded")
+            hands, stock = line["hands"], self._stock[phase, number, attempt]
+        deck = stacked([parse_cards(hand) for hand in hands], stock, cards, rules, match.active, match.giver)
+        if sorted(deck) != sorted(cards):
+            raise ReplayDiffers(self._id, f"deal {number}, attempt {attempt}: the hands are no deck")
+        return deck
+
+    # -- actions --------------------------------------------------------------------------------
+
+    def _step(self) -> list[Event]:
+        """What the next recorded answer leads to."""
+        match = self._match
+        line = self._line()
+        if match.stage is Stage.MONTE:
+            if line["kind"] == "void":
+                return match.act(line["seat"], [CallMonte()])
+            return match.act(match.pending[0], [])
+        seat = match.pending[0]
+        if match.stage is Stage.DISCARD:
+            return match.act(seat, [Discard(parse_card(card)) for _, card in line["discard"]])
+        declared = self._declarations(seat, line)
+        if match.stage is Stage.DECLARE:
+            return match.act(seat, declared)
+        cards = parse_cards(line["cards"] if line["kind"] == "trick" else line["unfinished"])
+        position = len(match.deal.table)
+        if position < len(cards):
+            signals = line.get("signals")
+            signal = Signal(signals[position]) if signals and signals[position] else None
+            return match.act(seat, [*declared, PlayCard(cards[position], signal)])
+        if "call_out" in line:
+            return match.act(seat, [*declared, CallOut()])
+        return self._end_by_fault(line)
+
+    def _line(self) -> Mapping[str, Any]:
+        """The recorded line of the trick under way, or the one that ends the deal in it."""
+        match = self._match
+        lines = self._tricks[match.phase, match.number, match.attempt]
+        number = match.deal.trick
+        if number > len(lines):
+            raise ReplayDiffers(self._id, f"{self._where()}: not recorded")
+        return lines[number - 1]
+
+    def _declarations(self, seat: int, line: Mapping[str, Any]) -> list[Action]:
+        """What the seat declared with this answer: what stands in the line and is open to it still."""
+        open_now = {one.key: one for one in self._match.legal(seat).declarations}
+        keys = [
+            (Combination(kind), of) for owner, kind, of, _, _ in line.get("declarations", ()) if owner == seat
+        ]
+        return [Declare(open_now[key]) for key in keys if key in open_now]
+
+    def _end_by_fault(self, line: Mapping[str, Any]) -> list[Event]:
+        result = self._game.result
+        for seat, _, effect, _ in line.get("faults", ()):
+            if effect in tuple(Revoke):
+                return self._match.revoke(seat, Revoke(effect))
+        if result is not None and result["forfeit"] is not None:
+            return self._match.forfeit(self._rules.seats_of(result["forfeit"])[0])
+        raise ReplayDiffers(self._id, f"{self._where()}: the deal stops short")
+
+
+def stacked(
+    hands: Sequence[Iterable[Card]],
+    stock: Sequence[Card],
+    cards: Sequence[Card],
+    rules: RuleSet,
+    active: Sequence[int],
+    giver: int,
+) -> list[Card]:
+    """A deck that deals these hands when ``giver`` hands it out, with ``stock`` on top of the rest; cards
+    of the deck that are in neither come last."""
+    places = lay_out([Card(place) for place in range(len(cards))], rules, active, giver)
+    deck: dict[int, Card] = {}
+    for mask, hand in zip(places.hands, hands, strict=True):
+        spots = [place for place in range(len(cards)) if mask >> place & 1]
+        deck.update(zip(spots, sorted(hand), strict=False))
+    known = mask_of(deck.values()) | mask_of(stock)
+    rest = [card for card in cards if not known >> card & 1]
+    deck.update(zip(places.stock, [*stock, *rest], strict=False))
+    return [deck[place] for place in sorted(deck)]
+
+
+def _phase(line: Mapping[str, Any]) -> Phase:
+    return Phase.TIE_BREAK if line.get("phase") == "tie_break" else Phase.MAIN
+
+
+def _spec(game: RecordedGame, rules: RuleSet) -> GameSpec:
+    """What the scribe needs to write the same lines; the deck seed is no part of them."""
+    opening, result = game.opening, game.result or {}
+    return GameSpec(
+        game=opening["game"],
+        attempt=opening["attempt"],
+        tournament=opening["tournament"],
+        preset=opening["preset"],
+        rules=rules,
+        bots=tuple(opening["bots"]),
+        deal_set=opening["deal_set"],
+        set_size=result.get("set_size", 1),
+        deck=opening["deck"],
+        seed=bytes(32),
+        salt=bytes(32),
+    )

@@ -1,0 +1,136 @@
+"""A recorded game can be played again from its lines, and only as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from support.recorded import random_record
+from tressette.cli import main
+from tressette.record.replay import ReplayDiffers, read_games, replay_game
+from tressette.record.writer import FIRST_PREV
+from tressette.rules.presets import PRESETS, resolve
+
+Line = dict[str, Any]
+
+
+def rewrite(path: Path, change: Callable[[Line], None]) -> None:
+    """Change the lines of a file and chain them anew, as a forger would."""
+    previous, out = FIRST_PREV, []
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        change(line)
+        line["prev"] = previous
+        encoded = json.dumps(line, separators=(",", ":"))
+        previous = hashlib.sha256(encoded.encode()).hexdigest()[:32]
+        out.append(encoded + "\n")
+    path.write_text("".join(out))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_replays_to_the_same_events(preset: str, tmp_path: Path) -> None:
+    events = random_record(tmp_path, {f"{preset}-{number}": PRESETS[preset] for number in range(3)})
+    games = list(read_games(tmp_path))
+    assert [game.opening["game"] for game in games] == list(events)
+    for game in games:
+        assert replay_game(game) == events[game.opening["game"]]
+
+
+def other_card(line: Line) -> None:
+    if line["kind"] == "trick" and line["trick"] == 2:
+        first, *rest = line["cards"].split()
+        line["cards"] = " ".join([rest[0], first, *rest[1:]])
+
+
+def other_winner(line: Line) -> None:
+    if line["kind"] == "trick" and line["trick"] == 3:
+        line["winner"] = (line["winner"] + 1) % 4
+
+
+def one_point_more(line: Line) -> None:
+    if line["kind"] == "deal":
+        line["sides"][0]["points"] += 6
+
+
+def other_totals(line: Line) -> None:
+    if line["kind"] == "deal":
+        line["totals"][1] += 6
+
+
+def swapped_hands(line: Line) -> None:
+    if line["kind"] == "deal":
+        line["hands"][0], line["hands"][1] = line["hands"][1], line["hands"][0]
+
+
+def stolen_card(line: Line) -> None:
+    if line["kind"] == "deal":
+        line["hands"][0] = line["hands"][1]
+
+
+def other_rules(line: Line) -> None:
+    if line["kind"] == "match":
+        line["rules"]["last_trick_bonus"] = "0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_card, other_winner, one_point_more, other_totals, swapped_hands, stolen_card, other_rules],
+)
+def test_a_forged_game_differs(change: Callable[[Line], None], tmp_path: Path) -> None:
+    random_record(tmp_path, {"g": PRESETS["tressette-21-duplicate"]})
+    rewrite(tmp_path / "tricks-0001-0001.jsonl", change)
+    (game,) = read_games(tmp_path)
+    with pytest.raises(ReplayDiffers, match="game g: "):
+        replay_game(game)
+
+
+def test_a_forged_result_differs(tmp_path: Path) -> None:
+    random_record(tmp_path, {"g": PRESETS["traversone-003-21-duplicate"]})
+
+    def first_place(line: Line) -> None:
+        line["ranks"] = [1, 2, 3, 4]
+        line["points"] = [0, 6, 12, 18]
+
+    rewrite(tmp_path / "results-0001.jsonl", first_place)
+    (game,) = read_games(tmp_path)
+    with pytest.raises(ReplayDiffers, match="ranks|points"):
+        replay_game(game)
+
+
+def test_a_result_without_tricks_is_refused(tmp_path: Path) -> None:
+    random_record(tmp_path, {"g": PRESETS["traversone-003-21-duplicate"]})
+    (tmp_path / "tricks-0001-0001.jsonl").write_bytes(b"")
+    with pytest.raises(ReplayDiffers, match="no tricks"):
+        list(read_games(tmp_path))
+
+
+def test_the_command_lists_shows_and_explains(tmp_path: Path) -> None:
+    random_record(tmp_path, {"one": PRESETS["tressette-21-duplicate"], "two": resolve("ciapano-trio")})
+    run = CliRunner().invoke
+    listed = run(main, ["replay", str(tmp_path)])
+    assert [line.split()[0] for line in listed.output.splitlines()] == ["one", "two"]
+    shown = run(main, ["replay", str(tmp_path), "two"])
+    assert shown.exit_code == 0
+    assert "sets" in shown.output
+    assert "Match over" in shown.output
+    assert "dropped" not in shown.output
+    explained = run(main, ["replay", str(tmp_path), "two", "--explain"])
+    assert "so it records the rest of 11" in explained.output
+    assert "thirds)" in explained.output
+
+
+def test_the_command_refuses_an_unknown_game_and_a_forged_one(tmp_path: Path) -> None:
+    random_record(tmp_path, {"g": PRESETS["tressette-21-duplicate"]})
+    run = CliRunner().invoke
+    unknown = run(main, ["replay", str(tmp_path), "h"])
+    assert unknown.exit_code == 1
+    assert "no game 'h'" in unknown.output
+    rewrite(tmp_path / "tricks-0001-0001.jsonl", other_winner)
+    forged = run(main, ["replay", str(tmp_path), "g"])
+    assert forged.exit_code == 1
+    assert "winner" in forged.output
