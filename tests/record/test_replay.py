@@ -98,7 +98,7 @@ def test_a_forged_result_differs(tmp_path: Path) -> None:
 
     rewrite(tmp_path / "results-0001.jsonl", first_place)
     (game,) = read_games(tmp_path)
-    with pytest.raises(ReplayDiffers, match="ranks|points"):
+    with pytest.raises(ReplayDiffers, match=r"ranks|points"):
         replay_game(game)
 
 
