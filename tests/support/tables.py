@@ -169,9 +169,9 @@ class Table:
         """(seat, kind, effect, reason) of every fault in the record."""
         return [
             (seat, kind, effect, reason)
-            for _, fields in self.record.lines
+            for name, fields in self.record.lines
+            if name != "game"
             for seat, kind, effect, reason in fields.get("faults", ())
-            if "trick" in fields or "hands" in fields
         ]
 
     def finish(self, choose: Callable[[Seat], Sequence[Action] | None] = lambda seat: None) -> None:
