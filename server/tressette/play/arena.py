@@ -2,6 +2,9 @@
 
 A game starts when every seat has a session of its bot with room for one more match; two seats of one
 game never share a session. Games that cannot start wait without holding up those behind them.
+
+A session whose link is lost is kept for ``grace_s``, its clocks running; then it leaves, and the fault policy
+answers for its seats.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import asyncio
 import heapq
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +24,7 @@ from tressette.play.game import Game
 from tressette.play.session import Seat, Session
 from tressette.record.game import GameSpec
 from tressette.record.writer import NullRecorder, Recorder
-from tressette.rules.events import FaultKind
+from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind
 
 log = structlog.get_logger("tressette.arena")
 
@@ -31,7 +35,11 @@ class Arena:
     """All sessions and games of one server process; used from one event loop.
 
     ``key`` is the secret from which handles and bot seeds are drawn. ``clock`` gives seconds and never
-    goes back. ``on_finished`` hears of each game after its result line was written (not synced).
+    goes back. ``on_finished`` hears of each game after its result line was written (not synced),
+    ``on_session`` of each session that comes (True) or leaves for good (False). ``grace_s`` is how long a
+    session is kept without a link.
+
+    turns: answers taken in so far; faults: how many of each kind led to each effect. They only grow.
     """
 
     def __init__(
@@ -42,6 +50,7 @@ class Arena:
         clock: Callable[[], float] = time.monotonic,
         on_finished: Finished | None = None,
         on_session: Callable[[Session, bool], None] | None = None,
+        grace_s: float = 0.0,
     ) -> None:
         self.config = config or PlayConfig()
         self.recorder = recorder or NullRecorder()
@@ -49,7 +58,12 @@ class Arena:
         self.sessions: dict[str, list[Session]] = {}
         self.games: set[Game] = set()
         self.waiting: list[GameSpec] = []
+        self.grace_s = grace_s
         self.turns = 0
+        self.games_finished = 0
+        self.faults: Counter[tuple[FaultKind, FaultEffect]] = Counter()
+        self._by_resume_token: dict[str, Session] = {}
+        self._grace: dict[Session, asyncio.TimerHandle] = {}
         self._key = key
         self._on_finished = on_finished
         self._on_session = on_session
@@ -63,25 +77,60 @@ class Arena:
     def join(self, session: Session) -> None:
         """A bot has connected."""
         self.sessions.setdefault(session.name, []).append(session)
-        log.info("session opened", bot=session.name, version=session.version, max_matches=session.max_matches)
+        self._by_resume_token[session.resume_token] = session
+        log.info("session opened", **_about(session), version=session.version)
         if self._on_session is not None:
             self._on_session(session, True)
         self._fill_soon()
 
-    def leave(self, session: Session) -> None:
-        """A bot is gone; its games go on without it. A session that has left already is ignored."""
+    def resumable(self, resume_token: str, name: str) -> Session | None:
+        """The session that a bot may take over with this token, attached or not; None if there is none."""
+        session = self._by_resume_token.get(resume_token)
+        return session if session is not None and session.name == name else None
+
+    def resumed(self, session: Session) -> None:
+        """A session has a new link."""
+        timer = self._grace.pop(session, None)
+        if timer is not None:
+            timer.cancel()
+        log.info("session resumed", **_about(session))
+        self._fill_soon()
+
+    def lost(self, session: Session) -> None:
+        """The link of a session is gone. It is kept for the grace period, if it has anything to keep."""
+        if not self.grace_s or not session.seats:
+            self.leave(session)
+            return
+        session.detach()
+        log.info("session lost", **_about(session), grace_s=self.grace_s)
+        loop = asyncio.get_running_loop()
+        self._grace[session] = loop.call_later(self.grace_s, self.leave, session)
+
+    def leave(self, session: Session, kind: FaultKind = FaultKind.DISCONNECT) -> None:
+        """A bot is gone for good; its games go on without it. A session that has left already is ignored."""
         mates = self.sessions.get(session.name, [])
         if session not in mates:
             return
         mates.remove(session)
         if not mates:
             del self.sessions[session.name]
-        log.info("session closed", bot=session.name, playing=session.playing)
+        del self._by_resume_token[session.resume_token]
+        timer = self._grace.pop(session, None)
+        if timer is not None:
+            timer.cancel()
+        session.detach()
+        log.info("session closed", **_about(session))
         for seat in list(session.seats.values()):
-            seat.game.left(seat)
+            seat.game.left(seat, kind)
         session.seats.clear()
         if self._on_session is not None:
             self._on_session(session, False)
+
+    def crashed(self, name: str) -> None:
+        """Whoever launched a bot knows that its process has ended: its detached sessions leave at once."""
+        for session in list(self.sessions.get(name, ())):
+            if not session.attached:
+                self.leave(session, FaultKind.CRASH)
 
     # -- games ----------------------------------------------------------------------------------
 
@@ -95,6 +144,18 @@ class Arena:
         before = len(self.waiting)
         self.waiting = [spec for spec in self.waiting if spec.game != game]
         return len(self.waiting) < before
+
+    def refused_to_start(self, game: str, absent: str) -> bool:
+        """Begin a waiting game without the bot ``absent``, which will not come: the fault policy answers for
+        its seats. False if no such game waits or another bot of it is missing as well."""
+        for spec in self.waiting:
+            if spec.game == game:
+                sessions = self._sessions_for(spec, absent)
+                if sessions is not None:
+                    self.waiting.remove(spec)
+                    self.start(spec, sessions)
+                    return True
+        return False
 
     def _fill_soon(self) -> None:
         """Start what can be started, once for all the reasons of this pass of the loop."""
@@ -112,10 +173,14 @@ class Arena:
             else:
                 self.start(spec, sessions)
 
-    def _sessions_for(self, spec: GameSpec) -> list[Session] | None:
-        """One session with room for each seat, the least busy first; None if there are not enough."""
-        chosen: list[Session] = []
+    def _sessions_for(self, spec: GameSpec, absent: str | None = None) -> list[Session | None] | None:
+        """One session with room for each seat, the least busy first; None if there are not enough. Seats of
+        ``absent`` get none."""
+        chosen: list[Session | None] = []
         for bot in spec.bots:
+            if bot == absent:
+                chosen.append(None)
+                continue
             free = [
                 session
                 for session in self.sessions.get(bot, ())
@@ -126,8 +191,9 @@ class Arena:
             chosen.append(min(free, key=lambda session: session.playing))
         return chosen
 
-    def start(self, spec: GameSpec, sessions: Sequence[Session]) -> None:
-        """Play a game now; one session with room for each seat, none twice."""
+    def start(self, spec: GameSpec, sessions: Sequence[Session | None]) -> None:
+        """Play a game now; one session with room for each seat, none twice; None: a bot that refused to
+        start."""
         game = Game(
             spec,
             self._key,
@@ -137,12 +203,20 @@ class Arena:
             self.clock,
             self._watch,
             self._game_finished,
+            self._faulted,
         )
         self.games.add(game)
+        for seat in game.seats:
+            if seat.session is None:
+                seat.gone = FaultKind.REFUSED_TO_START
         game.start()
+
+    def _faulted(self, event: FaultCommitted) -> None:
+        self.faults[event.kind, event.effect] += 1
 
     def _game_finished(self, game: Game) -> None:
         self.games.discard(game)
+        self.games_finished += 1
         duration_ms = round((self.clock() - game.started_at) * 1000)
         result = game.scribe.committed(duration_ms, time.time_ns() // 1_000_000)
         if self._on_finished is not None:
@@ -187,7 +261,7 @@ class Arena:
             if due > now:
                 self._watch(seat)
             else:
-                seat.game.play_substitute(seat, FaultKind.TIMEOUT, "MOVE_TIME_EXCEEDED")
+                seat.game.expired(seat)
 
     def close(self) -> None:
         """Forget all games and timers; nothing is played any more, not for those who leave either."""
@@ -199,6 +273,20 @@ class Arena:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        for timer in self._grace.values():
+            timer.cancel()
+        self._grace.clear()
         self._due.clear()
         self.games.clear()
         self.waiting.clear()
+
+
+def _about(session: Session) -> dict[str, object]:
+    """What a log line says of a session; nothing in it is secret."""
+    return {
+        "bot": session.name,
+        "session": session.id,
+        "playing": session.playing,
+        "max_matches": session.max_matches,
+        "turns": session.turns,
+    }

@@ -68,7 +68,6 @@ _TABLE: Final = _tag(view_pb.SeatView, "table", _LENGTH)
 _LEADER: Final = _tag(view_pb.SeatView, "leader", _VARINT)
 _LEGAL: Final = _tag(view_pb.SeatView, "legal", _LENGTH)
 _LEGAL_CARDS: Final = _tag(view_pb.LegalActions, "cards", _LENGTH)
-_MOVE_MS: Final = _tag(view_pb.Clock, "move_ms", _VARINT)
 
 _CARD_BYTES: Final = tuple(tuple(bytes(cards) for cards in suit) for suit in WIRE_LISTS)
 _LEADERS: Final = (b"", *(_LEADER + varint(seat) for seat in range(1, 5)))
@@ -138,9 +137,10 @@ def _trick_won(seat: int, thirds: int) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def clock(move_ms: int) -> bytes:
+def clock(move_ms: int, bank_ms: int, increment_ms: int) -> bytes:
     """A clock as a field of a Turn."""
-    return _field(_CLOCK, _MOVE_MS + varint(move_ms))
+    message = view_pb.Clock(move_ms=move_ms, bank_ms=bank_ms, increment_ms=increment_ms)
+    return _field(_CLOCK, message.SerializeToString())
 
 
 def sent(unix_ms: int) -> bytes:

@@ -79,7 +79,7 @@ class Host:
             on_finished=lambda _, result: self._commit.add(result),
             on_session=self._session,
         )
-        self._server = ArenaServer(self._arena, dict(config.tokens))
+        self._server = ArenaServer(self._arena, dict(config.tokens).get)
 
     async def run(self, lines: asyncio.StreamReader) -> None:
         """Serve until told to stop, or until the input ends."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Mapping
 from typing import Final
 
 import grpc
 
 from tressette.play.arena import Arena
-from tressette.wire.service import MAX_MESSAGE_BYTES, MIN_KEEPALIVE_MS, ArenaService
+from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
+from tressette.wire.service import ArenaService, Names
 
 _OPTIONS: Final = (
     # Without this two servers could share a port, each getting some of the bots.
     ("grpc.so_reuseport", 0),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     # Quiet bots may ping this often without being cut off for it.
     ("grpc.http2.min_ping_interval_without_data_ms", MIN_KEEPALIVE_MS),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -54,12 +53,16 @@ class ArenaServer:
     def __init__(
         self,
         arena: Arena,
-        tokens: Mapping[str, str] | None = None,
+        names: Names | None = None,
         credentials: grpc.ServerCredentials | None = None,
+        limits: Limits | None = None,
     ) -> None:
-        self._service = ArenaService(arena, tokens)
+        limits = limits or Limits()
+        self._service = ArenaService(arena, names, limits)
         self._credentials = credentials
-        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server = grpc.aio.server(
+            options=(*_OPTIONS, ("grpc.max_receive_message_length", limits.max_message_bytes))
+        )
         self._server.add_generic_rpc_handlers((self._service.handlers(),))
 
     async def start(self, address: str) -> int:

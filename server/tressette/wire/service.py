@@ -1,4 +1,4 @@
-"""The arena service: one coroutine reads a stream, one task writes it, nobody else does either.
+"""The arena service: who may open a stream, whose session it gets, and what is said at its end.
 
 A stream opens with a Hello. What is wrong with it is said in an Ending before the stream closes, never by
 aborting: a client that is still writing would see only INTERNAL.
@@ -7,181 +7,37 @@ aborting: a client that is still writing would see only INTERNAL.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import re
-import secrets
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError
 
 from tressette.play.arena import Arena
 from tressette.play.session import Session
-from tressette.rules.accuse import Declaration
-from tressette.rules.errors import ActionError
 from tressette.v1 import arena_service_pb2 as arena_pb
-from tressette.wire.convert import actions_of
-from tressette.wire.updates import next_response
+from tressette.wire.limits import PROTOCOL, Limits, Refusal
+from tressette.wire.stream import Stream, read_message
 
 log = structlog.get_logger("tressette.service")
 
-PROTOCOL: Final = 1
-MAX_ANSWERS: Final = 1024
-MAX_MESSAGE_BYTES: Final = 1 << 20
-MAX_MATCHES: Final = 1024
-MIN_KEEPALIVE_MS: Final = 10_000
+Names = Callable[[str], str | None]
+"""Bot token -> the name that counts, or None."""
+
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
-_PATIENCE_S: Final = 0.005
-"""How long receipts, and turns for a busy bot, are kept for company."""
-
-
-class Refusal(Exception):
-    """A stream that must end; ``reason`` goes into its Ending."""
-
-    def __init__(self, reason: arena_pb.ErrorReason.ValueType, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-async def _read(context: Any) -> Any:
-    """The next message of a stream or EOF; raises Refusal for bytes that are none."""
-    try:
-        return await context.read()
-    except DecodeError as error:
-        raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"bytes that are no PlayRequest: {error}") from None
-
-
-class _Stream:
-    """One Play call. ``wake`` is set when there is something to send."""
-
-    def __init__(self, arena: Arena, context: Any) -> None:
-        self._arena = arena
-        self._context = context
-        self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._receipts_due: asyncio.TimerHandle | None = None
-        self.session: Session
-
-    def open(self, name: str, hello: arena_pb.Hello) -> bytes:
-        """Make the session; returns the Welcome, serialized."""
-        granted = min(hello.max_matches or 1, MAX_MATCHES)
-        self.session = Session(
-            name, hello.version, granted, self._wake.set, self._wake_for_receipts, self._idle.set
-        )
-        return arena_pb.PlayResponse(
-            welcome=arena_pb.Welcome(
-                session_id=secrets.token_hex(8),
-                name=name,
-                protocol=PROTOCOL,
-                max_answers=MAX_ANSWERS,
-                max_message_bytes=MAX_MESSAGE_BYTES,
-                max_matches=granted,
-                min_keepalive_ms=MIN_KEEPALIVE_MS,
-            )
-        ).SerializeToString()
-
-    def _wake_for_receipts(self) -> None:
-        """Receipts are in no hurry: they travel with the next turns, or alone after a moment."""
-        if self._receipts_due is None:
-            self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
-
-    def close(self) -> None:
-        """Nothing will be written any more."""
-        if self._receipts_due is not None:
-            self._receipts_due.cancel()
-
-    async def _gather(self) -> None:
-        """Wait for something to send and for what belongs with it.
-
-        A pass of the loop lets every answer that has arrived be played, so that the turns which follow from
-        them travel together; as long as a pass brings more, there is another. While the bot still works on
-        turns that it was sent before, more of them can only wait there: they wait here for company, a few
-        milliseconds at most, and cost one message. A lone turn waits for one pass and nothing else.
-        """
-        session = self.session
-        await self._wake.wait()
-        waiting = -1
-        while len(session.news) > waiting:
-            waiting = len(session.news)
-            await asyncio.sleep(0)
-        if session.owed:
-            self._idle.clear()
-            patience = asyncio.get_running_loop().call_later(_PATIENCE_S, self._idle.set)
-            await self._idle.wait()
-            patience.cancel()
-        self._wake.clear()
-        if self._receipts_due is not None:
-            self._receipts_due.cancel()
-            self._receipts_due = None
-
-    async def write(self) -> None:
-        """Send whatever is waiting, for ever."""
-        arena, session = self._arena, self.session
-        while True:
-            await self._gather()
-            response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
-            if response is not None:
-                # The record is written before anyone sees what comes of it.
-                arena.recorder.flush()
-                await self._context.write(response)
-
-    async def read(self) -> None:
-        """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
-        context, handle = self._context, self._handle
-        while True:
-            request = await _read(context)
-            if request is grpc.aio.EOF or not handle(request):
-                return
-
-    def _handle(self, request: arena_pb.PlayRequest) -> bool:
-        """Deal with one message; False when the bot says goodbye."""
-        kind = request.WhichOneof("message")
-        if kind == "answers":
-            self._answers(request.answers)
-        elif kind == "goodbye":
-            return False
-        elif kind == "drain":
-            self.session.draining = True
-        elif kind == "hello":
-            raise Refusal(arena_pb.ERROR_REASON_HELLO_REPEATED, "a session has one Hello")
-        elif kind is None:
-            raise Refusal(arena_pb.ERROR_REASON_MALFORMED, "message: nothing that this arena knows")
-        return True
-
-    def _answers(self, message: arena_pb.Answers) -> None:
-        answers = message.answers
-        if len(answers) > MAX_ANSWERS:
-            raise Refusal(
-                arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"answers: {len(answers)}, over {MAX_ANSWERS}"
-            )
-        session = self.session
-        seats = session.seats
-        self._arena.turns += len(answers)
-        for answer in answers:
-            handle, turn = answer.handle, answer.turn_id
-            seat = seats.get(handle)
-            held: Sequence[Declaration] = ()
-            if answer.declarations and seat is not None and seat.open:
-                held = seat.game.match.declarable(seat.number)
-            try:
-                actions = actions_of(answer, held)
-            except ActionError as error:
-                session.malformed(handle, turn, error)
-            else:
-                session.answer(handle, turn, actions)
 
 
 class ArenaService:
-    """Serves one arena. ``tokens`` maps each bot token to the name that it stands for; None: no tokens,
-    the bot's label is its name."""
+    """Serves one arena. ``names`` gives the name that a bot token stands for, or None for one that is
+    unknown or revoked; without it there are no tokens and the bot's label is its name."""
 
-    def __init__(self, arena: Arena, tokens: Mapping[str, str] | None = None) -> None:
+    def __init__(self, arena: Arena, names: Names | None = None, limits: Limits | None = None) -> None:
         self._arena = arena
-        self._tokens = tokens
+        self._names = names
+        self._limits = limits or Limits()
+        self._links: dict[Session, Stream] = {}
         self.streams: set[asyncio.Task[Any]] = set()
         self._closed = asyncio.Event()
 
@@ -215,31 +71,85 @@ class ArenaService:
             self.streams.discard(task)
 
     async def _session(self, context: Any) -> arena_pb.Ending | None:
-        """Run a session; returns its last message, None if the bot never said anything."""
-        stream = _Stream(self._arena, context)
+        """Run a stream; returns its last message, None if the bot never said anything."""
+        stream = Stream(self._arena, context, self._limits)
         try:
-            first = await _read(context)
-            if first is grpc.aio.EOF:
+            hello = await self._hello(context)
+            if hello is None:
                 return None
-            await context.write(stream.open(self._greet(first), first.hello))
+            stream.open(self._greet(hello), hello)
         except Refusal as refusal:
             log.info("refused", peer=context.peer(), reason=str(refusal))
             return arena_pb.Ending(reason=refusal.reason, message=str(refusal))
-        self._arena.join(stream.session)
-        reader = asyncio.create_task(stream.read())
-        writer = asyncio.create_task(stream.write())
-        closed = asyncio.create_task(self._shutting_down())
-        tasks = (reader, writer, closed)
+        session = stream.session
+        await self._take_over(session)
+        self._links[session] = stream
+        left = False
+        try:
+            await context.write(stream.welcome(resumed=bool(hello.resume_token)))
+            if hello.resume_token:
+                stream.attach(hello.positions)
+                self._arena.resumed(session)
+            else:
+                self._arena.join(session)
+            error = await self._converse(stream)
+            # Who says goodbye or misbehaves is gone; who merely vanishes may come back.
+            left = error is None or isinstance(error, Refusal)
+        finally:
+            # Also when grpc cancels this call because the bot is gone.
+            if self._links.get(session) is stream:
+                del self._links[session]
+                if stream.replaced:
+                    pass  # the session goes on with the newer stream
+                elif left:
+                    self._arena.leave(session)
+                else:
+                    self._arena.lost(session)
+            stream.close()
+        return self._ending(session.name, error)
+
+    async def _converse(self, stream: Stream) -> BaseException | None:
+        """Read and write until one of them ends; returns what ended it, None for a goodbye."""
+        tasks = [
+            asyncio.create_task(part)
+            for part in (
+                stream.read(),
+                stream.write(),
+                stream.measure(),
+                stream.until_replaced(),
+                self._shutting_down(),
+            )
+        ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # Also when grpc cancels this call because the bot is gone.
-            self._arena.leave(stream.session)
-            stream.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        return self._ending(stream.session.name, done.pop().exception())
+        return done.pop().exception()
+
+    async def _take_over(self, session: Session) -> None:
+        """End the stream that has the session now, so that no two ever write its news."""
+        older = self._links.get(session)
+        if older is not None:
+            older.replace()
+            await older.ended.wait()
+
+    async def _hello(self, context: Any) -> arena_pb.Hello | None:
+        """The Hello of a new stream, None if it closes without one. Raises Refusal."""
+        try:
+            async with asyncio.timeout(self._limits.hello_s):
+                first = await read_message(context)
+        except TimeoutError:
+            raise Refusal(
+                arena_pb.ERROR_REASON_HELLO_EXPECTED, f"no Hello within {self._limits.hello_s:g} seconds"
+            ) from None
+        if first is grpc.aio.EOF:
+            return None
+        if first.WhichOneof("message") != "hello":
+            raise Refusal(arena_pb.ERROR_REASON_HELLO_EXPECTED, "the first message must be a Hello")
+        hello: arena_pb.Hello = first.hello
+        return hello
 
     async def _shutting_down(self) -> None:
         await self._closed.wait()
@@ -257,28 +167,32 @@ class ArenaService:
         log.error("session failed", bot=name, exc_info=error)
         return arena_pb.Ending(reason=arena_pb.ERROR_REASON_INTERNAL, message="the arena failed")
 
-    def _greet(self, first: arena_pb.PlayRequest) -> str:
+    def _greet(self, hello: arena_pb.Hello) -> str:
         """The name of the bot that says Hello; raises Refusal."""
-        if first.WhichOneof("message") != "hello":
-            raise Refusal(arena_pb.ERROR_REASON_HELLO_EXPECTED, "the first message must be a Hello")
         if self._closed.is_set():
             raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
-        hello = first.hello
         if not hello.min_protocol <= PROTOCOL <= hello.max_protocol:
             raise Refusal(arena_pb.ERROR_REASON_PROTOCOL_VERSION, f"this arena speaks protocol {PROTOCOL}")
         for field in ("version", "client"):
             if len(getattr(hello, field)) > _TEXT_LIMIT:
                 raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"{field}: over {_TEXT_LIMIT} characters")
-        return self._name_of(hello)
+        if len(self.streams) > self._limits.max_streams:
+            raise Refusal(arena_pb.ERROR_REASON_TOO_MANY_SESSIONS, "the arena is full")
+        name = self._name_of(hello)
+        if not hello.resume_token and len(self._arena.sessions.get(name, ())) >= self._limits.max_sessions:
+            raise Refusal(
+                arena_pb.ERROR_REASON_TOO_MANY_SESSIONS, f"{name} has {self._limits.max_sessions} sessions"
+            )
+        return name
 
     def _name_of(self, hello: arena_pb.Hello) -> str:
-        if self._tokens is None:
+        if self._names is None:
             if not _LABEL.fullmatch(hello.label):
                 raise Refusal(
                     arena_pb.ERROR_REASON_MALFORMED, "label: 1 to 64 letters, digits, '.', '_' or '-'"
                 )
             return hello.label
-        for token, name in self._tokens.items():
-            if hmac.compare_digest(token.encode(), hello.token.encode()):
-                return name
-        raise Refusal(arena_pb.ERROR_REASON_UNAUTHENTICATED, "token: unknown")
+        name = self._names(hello.token)
+        if name is None:
+            raise Refusal(arena_pb.ERROR_REASON_UNAUTHENTICATED, "token: unknown")
+        return name

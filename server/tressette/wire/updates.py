@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tressette.play.session import Refused, Seat, Session, Status, UnknownHandle, UnknownTurn
+from tressette.play.session import (
+    Disqualified,
+    Refused,
+    Seat,
+    Session,
+    Status,
+    UnknownHandle,
+    UnknownTurn,
+)
 from tressette.rules.errors import ActionError
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire import encode
@@ -41,6 +49,7 @@ def _error(one: Refused) -> arena_pb.Error:
         reason = {
             UnknownHandle: arena_pb.ERROR_REASON_UNKNOWN_HANDLE,
             UnknownTurn: arena_pb.ERROR_REASON_UNKNOWN_TURN,
+            Disqualified: arena_pb.ERROR_REASON_DISQUALIFIED,
         }[type(error)]
         text = "no match of this session" if isinstance(error, UnknownHandle) else str(error)
     return arena_pb.Error(
@@ -82,12 +91,14 @@ def _turn(seat: Seat, now: float, sent: bytes) -> bytes:
     match, config = game.match, game.config
     deal = match.deal
     clock = b""
-    if config.move_ms:
+    if config.timed:
         # An answer that may be corrected is asked again with what is left of its time.
-        left = config.move_ms
+        spent = 0
         if seat.sent_at is not None and seat.sent_at != now:
-            left = max(1, left - round((now - seat.sent_at) * 1000))
-        clock = encode.clock(left)
+            spent = round((now - seat.sent_at) * 1000)
+        left = max(0, config.move_ms - spent)
+        bank = round(seat.bank * 1000) - max(0, spent - config.move_ms)
+        clock = encode.clock(left, max(0, bank), config.increment_ms)
     return encode.turn(
         seat.turn, deal.hands[seat.number], deal.table, deal.leader, match.legal(seat.number), clock, sent
     )
@@ -105,8 +116,11 @@ def _started(seat: Seat) -> arena_pb.MatchStarted:
         deck_commitment=bytes.fromhex(spec.commitment),
         illegal_retries=game.config.illegal_retries,
     )
-    if game.config.move_ms:
-        started.clock.move_ms = game.config.move_ms
+    config = game.config
+    if config.timed:
+        started.clock.move_ms = config.move_ms
+        started.clock.bank_ms = config.bank_ms
+        started.clock.increment_ms = config.increment_ms
     if spec.rules.pairs:
         partner = game.seats[(seat.number + 2) % 4]
         started.partner_is_copy = spec.bots[partner.player] == spec.bots[seat.player]

@@ -1,0 +1,40 @@
+"""What the server takes from one bot at most, and how a stream says that it takes no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tressette.v1 import arena_service_pb2 as arena_pb
+
+PROTOCOL: Final = 1
+"""The protocol version that this server speaks."""
+MIN_KEEPALIVE_MS: Final = 10_000
+"""Quiet clients may send HTTP/2 keepalive pings this far apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """max_answers: in one message; max_message_bytes: of one message; max_matches: at once on one
+    session; max_sessions: under one name; max_streams: open in all; messages_per_s, burst: a bot that
+    sends faster than so many messages per second for longer than ``burst`` messages is cut off; hello_s:
+    seconds that a new stream has for its Hello; addresses: further ones of the same arena."""
+
+    max_answers: int = 1024
+    max_message_bytes: int = 1 << 20
+    max_matches: int = 1024
+    max_sessions: int = 16
+    max_streams: int = 1024
+    messages_per_s: int = 2000
+    burst: int = 10_000
+    hello_s: float = 10.0
+    addresses: Sequence[str] = ()
+
+
+class Refusal(Exception):
+    """A stream that must end; ``reason`` goes into its Ending."""
+
+    def __init__(self, reason: arena_pb.ErrorReason.ValueType, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason

@@ -1,0 +1,247 @@
+"""One Play call: a coroutine that reads it, a task that writes it; nobody else does either.
+
+Turns travel together where that costs nobody time, receipts ride along, and the arena's own pings measure the
+network while the bot owes no answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from tressette.play.arena import Arena
+from tressette.play.session import DoesNotRead, Session
+from tressette.rules.accuse import Declaration
+from tressette.rules.errors import ActionError
+from tressette.v1 import arena_service_pb2 as arena_pb
+from tressette.wire.convert import actions_of
+from tressette.wire.limits import MIN_KEEPALIVE_MS, PROTOCOL, Limits, Refusal
+from tressette.wire.updates import next_response
+
+PING_INTERVAL_S: Final = 5.0
+"""How often the network is measured, in seconds."""
+_PATIENCE_S: Final = 0.005
+"""How long receipts, and turns for a busy bot, are kept for company."""
+
+
+async def read_message(context: Any) -> Any:
+    """The next message of a stream or EOF; raises Refusal for bytes that are none."""
+    try:
+        return await context.read()
+    except DecodeError as error:
+        raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"bytes that are no PlayRequest: {error}") from None
+
+
+class Stream:
+    """One Play call, the link of its session. ``ended`` is set when it will neither read nor write again."""
+
+    def __init__(self, arena: Arena, context: Any, limits: Limits) -> None:
+        self._arena = arena
+        self._context = context
+        self._limits = limits
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._receipts_due: asyncio.TimerHandle | None = None
+        self._replaced = asyncio.Event()
+        self.ended = asyncio.Event()
+        self._budget = float(limits.burst)
+        self._budget_at = arena.clock()
+        self._ping: tuple[int, float] | None = None  # nonce, and when it was written (0: not yet)
+        self._turns_at_ping = 0
+        self.session: Session
+
+    def open(self, name: str, hello: arena_pb.Hello) -> None:
+        """Make the session, or take over the one that the Hello names. Raises Refusal."""
+        if hello.resume_token:
+            session = self._arena.resumable(hello.resume_token, name)
+            if session is None:
+                raise Refusal(
+                    arena_pb.ERROR_REASON_RESUME_UNKNOWN, "resume_token: no such session of this bot"
+                )
+            self.session = session
+            return
+        granted = min(hello.max_matches or 1, self._limits.max_matches)
+        self.session = Session(
+            name, hello.version, granted, self._wake.set, self._wake_for_receipts, self._idle.set
+        )
+
+    def welcome(self, resumed: bool) -> bytes:
+        """The Welcome, serialized."""
+        session, limits = self.session, self._limits
+        return arena_pb.PlayResponse(
+            welcome=arena_pb.Welcome(
+                session_id=session.id,
+                resume_token=session.resume_token,
+                name=session.name,
+                protocol=PROTOCOL,
+                max_answers=limits.max_answers,
+                max_message_bytes=limits.max_message_bytes,
+                max_matches=session.max_matches,
+                min_keepalive_ms=MIN_KEEPALIVE_MS,
+                grace_ms=round(self._arena.grace_s * 1000),
+                addresses=limits.addresses,
+                resumed=resumed,
+            )
+        ).SerializeToString()
+
+    def attach(self, positions: Iterable[arena_pb.MatchPosition]) -> None:
+        """Take the session over; a stream that had it before must have been told."""
+        self.session.attach(
+            self._wake.set,
+            self._wake_for_receipts,
+            self._idle.set,
+            {position.handle: position.last_event for position in positions},
+        )
+
+    @property
+    def replaced(self) -> bool:
+        """Whether a newer stream has taken the session over."""
+        return self._replaced.is_set()
+
+    def replace(self) -> None:
+        """A newer stream takes the session over."""
+        self._replaced.set()
+
+    async def until_replaced(self) -> None:
+        """Raises Refusal when a newer stream has taken the session over."""
+        await self._replaced.wait()
+        raise Refusal(arena_pb.ERROR_REASON_REPLACED, "a newer stream resumed this session")
+
+    async def measure(self) -> None:
+        """Ping now and then, for ever, while the bot owes no answer."""
+        while True:
+            if not self.session.owed:
+                self._ping = (secrets.randbits(63) or 1, 0.0)
+                self._wake.set()
+            await asyncio.sleep(PING_INTERVAL_S)
+
+    def _pong(self, nonce: int) -> None:
+        """A pong counts if nothing else was on the way meanwhile."""
+        ping, self._ping = self._ping, None
+        if ping is not None and ping[0] == nonce and ping[1] and self.session.asked == self._turns_at_ping:
+            self.session.network = self._arena.clock() - ping[1]
+
+    def _wake_for_receipts(self) -> None:
+        """Receipts are in no hurry: they travel with the next turns, or alone after a moment."""
+        if self._receipts_due is None:
+            self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
+
+    def close(self) -> None:
+        """Nothing will be read or written any more."""
+        if self._receipts_due is not None:
+            self._receipts_due.cancel()
+        self.ended.set()
+
+    async def _gather(self) -> None:
+        """Wait for something to send and for what belongs with it.
+
+        A pass of the loop lets every answer that has arrived be played, so that the turns which follow from
+        them travel together; as long as a pass brings more, there is another. While the bot still works on
+        turns that it was sent before, more of them can only wait there: they wait here for company, a few
+        milliseconds at most, and cost one message. A lone turn waits for one pass and nothing else.
+        """
+        session = self.session
+        await self._wake.wait()
+        waiting = -1
+        while len(session.news) > waiting:
+            waiting = len(session.news)
+            await asyncio.sleep(0)
+        if session.owed:
+            self._idle.clear()
+            patience = asyncio.get_running_loop().call_later(_PATIENCE_S, self._idle.set)
+            await self._idle.wait()
+            patience.cancel()
+        self._wake.clear()
+        if self._receipts_due is not None:
+            self._receipts_due.cancel()
+            self._receipts_due = None
+
+    async def write(self) -> None:
+        """Send whatever is waiting, for ever."""
+        arena, session = self._arena, self.session
+        write = self._context.write
+        while True:
+            await self._gather()
+            response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
+            if response is not None:
+                # The record is written before anyone sees what comes of it.
+                arena.recorder.flush()
+                await write(response)
+            if self._ping is not None and not self._ping[1] and not session.owed:
+                nonce = self._ping[0]
+                self._ping = (nonce, arena.clock())
+                self._turns_at_ping = session.asked
+                await write(arena_pb.PlayResponse(ping=arena_pb.Ping(nonce=nonce)).SerializeToString())
+            if session.drain_notice:
+                session.drain_notice = False
+                await write(arena_pb.PlayResponse(drain=arena_pb.Drain()).SerializeToString())
+
+    async def read(self) -> None:
+        """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
+        context, handle = self._context, self._handle
+        while True:
+            request = await read_message(context)
+            if request is grpc.aio.EOF or not handle(request):
+                return
+
+    def _charge(self) -> None:
+        """Raises Refusal for a bot that sends faster than it may, for longer than it may."""
+        limits, now = self._limits, self._arena.clock()
+        earned = (now - self._budget_at) * limits.messages_per_s
+        self._budget = min(float(limits.burst), self._budget + earned) - 1
+        self._budget_at = now
+        if self._budget < 0:
+            raise Refusal(
+                arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"over {limits.messages_per_s} messages a second"
+            )
+
+    def _handle(self, request: arena_pb.PlayRequest) -> bool:
+        """Deal with one message; False when the bot says goodbye."""
+        self._charge()
+        kind = request.WhichOneof("message")
+        if kind == "answers":
+            try:
+                self._answers(request.answers)
+            except DoesNotRead:
+                raise Refusal(
+                    arena_pb.ERROR_REASON_LIMIT_EXCEEDED, "answers keep coming while receipts are not read"
+                ) from None
+        elif kind == "pong":
+            self._pong(request.pong.nonce)
+        elif kind == "goodbye":
+            return False
+        elif kind == "drain":
+            self.session.draining = True
+        elif kind == "hello":
+            raise Refusal(arena_pb.ERROR_REASON_HELLO_REPEATED, "a session has one Hello")
+        elif kind is None:
+            raise Refusal(arena_pb.ERROR_REASON_MALFORMED, "message: nothing that this arena knows")
+        return True
+
+    def _answers(self, message: arena_pb.Answers) -> None:
+        answers = message.answers
+        most = self._limits.max_answers
+        if len(answers) > most:
+            raise Refusal(arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"answers: {len(answers)}, over {most}")
+        session = self.session
+        seats = session.seats
+        self._arena.turns += len(answers)
+        session.turns += len(answers)
+        for answer in answers:
+            handle, turn = answer.handle, answer.turn_id
+            seat = seats.get(handle)
+            held: Sequence[Declaration] = ()
+            if answer.declarations and seat is not None and seat.open:
+                held = seat.game.match.declarable(seat.number)
+            try:
+                actions = actions_of(answer, held)
+            except ActionError as error:
+                session.malformed(handle, turn, error)
+            else:
+                session.answer(handle, turn, actions)
