@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -160,21 +161,24 @@ def refused(match: Match, seat: int, actions: list[PlayCard]) -> None:
         match.act(seat, actions)
 
 
-def test_every_match_of_every_rule_set_holds_to_the_rules() -> None:
+def run(**chosen: Any) -> None:
+    """A slow machine is no failure."""
     run_state_machine_as_test(
-        MatchMachine,
-        settings=settings(max_examples=200, stateful_step_count=15, deadline=None, derandomize=True),
+        MatchMachine, settings=settings(deadline=None, suppress_health_check=list(HealthCheck), **chosen)
     )
+
+
+def test_every_match_of_every_rule_set_holds_to_the_rules() -> None:
+    run(max_examples=200, stateful_step_count=15, derandomize=True)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_many_matches_of_every_rule_set_hold_to_the_rules() -> None:
-    run_state_machine_as_test(
-        MatchMachine, settings=settings(max_examples=3000, stateful_step_count=30, deadline=None)
-    )
+    run(max_examples=3000, stateful_step_count=30)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(CARDS), unique=True))
 def test_text_notation_round_trips(cards: list[Card]) -> None:
     assert parse_cards(" ".join(map(str, cards))) == tuple(cards)
@@ -182,6 +186,7 @@ def test_text_notation_round_trips(cards: list[Card]) -> None:
     assert list(cards_of(mask_of(cards))) == sorted(cards)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=3))
 def test_any_other_text_is_no_card(text: str) -> None:
     if text in {str(card) for card in CARDS}:
@@ -192,6 +197,7 @@ def test_any_other_text_is_no_card(text: str) -> None:
         assert error.value.text == text
 
 
+@settings(deadline=None)
 @given(rule_sets())
 def test_options_name_a_rule_set_completely(rules: RuleSet) -> None:
     again = RuleSet.from_options(rules.options())

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tressette.rules.accuse import declarations
 from tressette.rules.cards import CARDS, POINT_CARDS, cards_of, mask_of, parse_cards, thirds_of
@@ -96,6 +96,7 @@ def split(sides: int, owners: Sequence[int], rules: RuleSet) -> list[int]:
     ]
 
 
+@settings(deadline=None)
 @given(
     splits, st.sampled_from([2, 3, 4, 5]), st.integers(0, 4), st.sampled_from(["normal", "instead", "extra"])
 )

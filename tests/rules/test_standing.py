@@ -192,6 +192,10 @@ def test_who_went_out_before_does_not_win_a_deal_that_puts_all_out() -> None:
     match.out_after[0], match.deals = 1, 1
     match.record(sixths([None, 5, 9]))
     assert (match.over, match.ranks()) == (True, (3, 1, 2))
+    match = standing(elimination(3), 31, 30, 30)
+    match.out_after[0], match.deals = 1, 1
+    match.record(sixths([None, 5, 5]))
+    assert (match.over, match.tied) == (False, (1, 2))
 
 
 def test_with_nobody_left_a_tie_may_be_shared() -> None:

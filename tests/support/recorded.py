@@ -55,7 +55,6 @@ def record_random_game(record: Record, rules: RuleSet, game: str, rng: random.Ra
     match = Match(rules, seeded(spec.seed))
     log = match.start()
     scribe.write(log)
-    scribe.started()
     while not match.over:
         seat = rng.choice(match.pending)
         events = match.act(seat, random_answer(match.legal(seat), rng))

@@ -117,7 +117,8 @@ def _load(file: Path) -> Tournament:
 def _rate(folders: tuple[Path, ...]) -> list[PoolRatings]:
     torn: list[str] = []
     try:
-        pools = rate(result for folder in folders for result in read(folder, torn))
+        # All is read before anything is rated: damage is a better reason than what follows from it.
+        pools = rate([result for folder in folders for result in read(folder, torn)])
     except (RecordError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for warning in torn:

@@ -82,17 +82,15 @@ class Progress(Protocol):
 
 class Runner:
     """One session of one run. lost: the bots that take part no more; left_out: games without a result
-    because of them. late_s, lost_s: see LATE_S and LOST_S."""
+    because of them. late_s, lost_s: as LATE_S and LOST_S, may be changed at any time."""
 
-    def __init__(
-        self, tournament: Tournament, progress: Progress, *, late_s: float = LATE_S, lost_s: float = LOST_S
-    ) -> None:
+    def __init__(self, tournament: Tournament, progress: Progress) -> None:
         self.tournament = tournament
         self.folder = Path(tournament.output)
         self.lost: set[str] = set()
         self.left_out = 0
+        self.late_s, self.lost_s = LATE_S, LOST_S
         self._progress = progress
-        self._late_s, self._lost_s = late_s, lost_s
         self._rules: Mapping[str, RuleSet] = {choice.name: choice.rules for choice in tournament.presets}
         # A game needs a process for each seat of a bot.
         self._needed = max(tournament.table(choice).most_seats for choice in tournament.presets)
@@ -299,11 +297,11 @@ class Runner:
             for bot, since in list(self._away.items()):
                 state = f"bot {bot} has {self._connected[bot]} of the {self._needed} connections it needs"
                 logs = ", ".join(str(one.log) for one in self._bots.all if one.bot.name == bot)
-                if now - since >= self._lost_s:
+                if now - since >= self.lost_s:
                     del self._away[bot]
-                    why = f"{state}, for {self._lost_s:g} s; its games are left out. Output: {logs}"
+                    why = f"{state}, for {self.lost_s:g} s; its games are left out. Output: {logs}"
                     self._lose(bot, why)
-                elif now - since >= self._late_s and bot not in named | self.lost:
+                elif now - since >= self.late_s and bot not in named | self.lost:
                     named.add(bot)
                     self._progress.note(f"{state}; the run waits for it. Output: {logs}")
 

@@ -84,7 +84,6 @@ class Game:
         self.seats.sort(key=lambda seat: seat.number)
         self.log += events
         self.scribe.write(events)
-        self.scribe.started()
         self._ask()
 
     def answer(self, seat: Seat, turn: int, actions: Sequence[Action]) -> Status:

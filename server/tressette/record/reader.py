@@ -34,15 +34,17 @@ class DamagedRecord(RecordError):
 def read_lines(path: Path, torn: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """The lines of one file as dictionaries, in order, each checked against the chain.
 
-    A torn last line is left out; a text that says so is added to ``torn``.
+    A torn last line is left out; a text that says so is added to ``torn``. A line is given out only when
+    the one after it has confirmed its hash; the last has none after it.
     """
     previous = FIRST_PREV
+    held: dict[str, Any] | None = None
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
                 if torn is not None:
                     torn.append(f"{path}, line {number}: dropped an incomplete last line")
-                return
+                break
             line = raw[:-1]
             fields = _parse(path, number, line)
             if fields.get("seq") != number:
@@ -50,7 +52,11 @@ def read_lines(path: Path, torn: list[str] | None = None) -> Iterator[dict[str, 
             if fields.get("prev") != previous:
                 raise DamagedRecord(path, number, "the hash of the line before does not match")
             previous = hashlib.sha256(line).hexdigest()[:32]
-            yield fields
+            if held is not None:
+                yield held
+            held = fields
+    if held is not None:
+        yield held
 
 
 def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:

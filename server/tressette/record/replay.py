@@ -126,7 +126,6 @@ class _Replay:
         try:
             events = self._match.start()
             scribe.write(events)
-            scribe.started()
             while not self._match.over:
                 made = self._step()
                 scribe.write(made)

@@ -91,8 +91,8 @@ class Scribe:
             else:
                 self._handlers[type(event)](event)
 
-    def started(self) -> None:
-        """Write the ``match`` line; call it after the first events, which tell who sits where."""
+    def _match_line(self) -> None:
+        """The first line of the game; written at the first deal, since a draw of partners comes before."""
         spec = self._spec
         self._line(
             "match",
@@ -158,6 +158,8 @@ class Scribe:
         self._seats = event.seats
 
     def _deal_started(self, event: DealStarted) -> None:
+        if self._deal is None:
+            self._match_line()
         self._deal = event
         self._tricks = 0
         self._taken = [0] * self._spec.rules.side_count

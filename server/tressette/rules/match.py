@@ -636,7 +636,7 @@ class Match:
             ),
             (tuple(deal.hands), tuple(deal.taken), tuple(deal.tricks), tuple(deal.table)),
             (deal.leader, deal.turn, deal.trick, deal.stock, deal.set_aside),
-            tuple(frozenset(made) for made in self._declared),
+            (tuple(frozenset(made) for made in self._declared), tuple(self._declared_points)),
         )
 
     def hand(self, seat: int) -> tuple[Card, ...]:
