@@ -15,6 +15,7 @@ from tressette.play.arena import Arena
 from tressette.play.config import PlayConfig
 from tressette.record.writer import Recorder
 from tressette.v1 import arena_service_pb2 as pb
+from tressette.wire.limits import Limits
 from tressette.wire.server import ArenaServer
 
 from support.tables import KEY
@@ -24,10 +25,11 @@ PLAY: Final = "/tressette.v1.ArenaService/Play"
 
 
 class Client:
-    """One stream. ``inbox`` holds what was read but not yet asked for."""
+    """One stream. ``pings`` counts those that were answered."""
 
     def __init__(self, call: Any) -> None:
         self.call = call
+        self.pings = 0
 
     async def send(self, request: pb.PlayRequest | bytes) -> None:
         """Write one message, or bytes as they are."""
@@ -35,12 +37,17 @@ class Client:
             await self.call.write(request)
 
     async def receive(self) -> pb.PlayResponse:
-        """The next message; the test fails if the stream ends instead."""
-        async with asyncio.timeout(LIMIT_S):
-            response = await self.call.read()
-        assert response is not EOF, "the stream has ended"
-        assert isinstance(response, pb.PlayResponse)
-        return response
+        """The next message but for pings, which are answered; the test fails if the stream ends instead."""
+        while True:
+            async with asyncio.timeout(LIMIT_S):
+                response = await self.call.read()
+            assert response is not EOF, "the stream has ended"
+            assert isinstance(response, pb.PlayResponse)
+            if response.WhichOneof("message") != "ping":
+                return response
+            self.pings += 1
+            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await self.send(pb.PlayRequest(pong=pb.Pong(nonce=response.ping.nonce)))
 
     async def greet(self, label: str = "bot", **fields: Any) -> pb.Welcome:
         """Exchange Hello and Welcome."""
@@ -71,6 +78,7 @@ class Client:
         while (response := await self.receive()).WhichOneof("message") != "ending":
             assert response.WhichOneof("message") == "batch", response
         async with asyncio.timeout(LIMIT_S):
+            await self.call.done_writing()
             assert await self.call.read() is EOF
             assert await self.call.code() is grpc.StatusCode.OK
         return response.ending
@@ -187,6 +195,8 @@ async def serving(
     config: PlayConfig | None = None,
     recorder: Recorder | None = None,
     tokens: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    grace_s: float = 0.0,
     address: str = "127.0.0.1:0",
 ) -> AsyncIterator[Serving]:
     """An arena behind a server on a free port."""
@@ -196,8 +206,10 @@ async def serving(
         config or PlayConfig(move_ms=60_000),
         recorder,
         on_finished=lambda spec, result: finished.put_nowait(result),
+        grace_s=grace_s,
     )
-    running = Serving(arena, ArenaServer(arena, tokens), finished)
+    names = None if tokens is None else tokens.get
+    running = Serving(arena, ArenaServer(arena, names, limits=limits), finished)
     port = await running.server.start(address)
     running.address = f"127.0.0.1:{port}"
     try:

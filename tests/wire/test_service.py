@@ -20,7 +20,7 @@ from tressette.rules.presets import resolve
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.v1 import event_pb2 as event_pb
 from tressette.wire.server import BadAddress
-from tressette.wire.service import MAX_ANSWERS, MAX_MATCHES, MAX_MESSAGE_BYTES, MIN_KEEPALIVE_MS
+from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,13 +36,18 @@ async def test_a_welcome_says_what_holds() -> None:
         welcome = await client.greet("bot", max_matches=7)
         other = await (await arena.connect()).greet("bot")
     assert (welcome.name, welcome.protocol, welcome.max_matches) == ("bot", 1, 7)
-    assert (welcome.max_answers, welcome.max_message_bytes) == (MAX_ANSWERS, MAX_MESSAGE_BYTES)
+    assert (welcome.max_answers, welcome.max_message_bytes) == (
+        Limits().max_answers,
+        Limits().max_message_bytes,
+    )
     assert welcome.min_keepalive_ms == MIN_KEEPALIVE_MS
     assert welcome.session_id != other.session_id
     assert not welcome.resumed
 
 
-@pytest.mark.parametrize(("asked", "granted"), [(0, 1), (1, 1), (MAX_MATCHES + 1, MAX_MATCHES)])
+@pytest.mark.parametrize(
+    ("asked", "granted"), [(0, 1), (1, 1), (Limits().max_matches + 1, Limits().max_matches)]
+)
 async def test_matches_at_once_have_a_default_and_a_limit(asked: int, granted: int) -> None:
     async with serving() as arena:
         welcome = await (await arena.connect()).greet(max_matches=asked)
@@ -128,14 +133,14 @@ async def test_an_empty_message_ends_the_session() -> None:
 
 
 async def test_as_many_answers_as_the_limit_and_not_one_more() -> None:
-    nonsense = [pb.Answer(handle="none", turn_id=1)] * MAX_ANSWERS
+    nonsense = [pb.Answer(handle="none", turn_id=1)] * Limits().max_answers
     async with serving() as arena:
         client = await arena.connect()
         await client.greet()
         await client.answer(*nonsense)
         errors = (await client.batch()).errors
         assert {error.reason for error in errors} == {pb.ERROR_REASON_UNKNOWN_HANDLE}
-        assert len(errors) == MAX_ANSWERS
+        assert len(errors) == Limits().max_answers
         await client.answer(*nonsense, nonsense[0])
         assert (await client.ending()).reason == pb.ERROR_REASON_LIMIT_EXCEEDED
 
@@ -165,7 +170,7 @@ async def test_unknown_fields_are_ignored() -> None:
 async def test_a_message_over_the_limit_ends_that_stream_only() -> None:
     async with serving() as arena:
         quiet, client = await arena.bots("quiet", "big")
-        answers = [pb.Answer(handle="x" * 64, turn_id=1)] * (MAX_MESSAGE_BYTES // 64)
+        answers = [pb.Answer(handle="x" * 64, turn_id=1)] * (Limits().max_message_bytes // 64)
         await client.answer(*answers)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await client.receive()

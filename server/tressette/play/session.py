@@ -177,7 +177,7 @@ class Session:
         self.news: list[Seat] = []
         self.receipts: list[tuple[str, int, Status]] = []
         self.refused: list[Refused] = []
-        self._finished: dict[str, int] = {}
+        self._finished: dict[str, tuple[int, frozenset[int]]] = {}
         self._resendable: dict[str, Seat] = {}
 
     @property
@@ -281,7 +281,7 @@ class Session:
         seat.sent = len(seat.game.log)
         if seat.closed:
             del self.seats[seat.handle]
-            _remember(self._finished, seat.handle, seat.turn, _REMEMBERED)
+            _remember(self._finished, seat.handle, (seat.turn, frozenset(seat.lapsed)), _REMEMBERED)
             _remember(self._resendable, seat.handle, seat, _RESENT)
 
     def _receipt(self, handle: str, turn: int, status: Status) -> None:
@@ -294,11 +294,12 @@ class Session:
             raise DoesNotRead
 
     def _answer_to_finished(self, handle: str, turn: int) -> None:
-        last = self._finished.get(handle)
-        if last is None:
+        if handle not in self._finished:
             self.refuse(handle, turn, UnknownHandle(handle))
-        elif 1 <= turn <= last:
-            self._receipt(handle, turn, Status.TURN_OVER)
+            return
+        last, lapsed = self._finished[handle]
+        if 1 <= turn <= last:
+            self._receipt(handle, turn, Status.TURN_OVER if turn in lapsed else Status.REPEATED)
         else:
             self.refuse(handle, turn, UnknownTurn(f"turn {turn} was never asked"))
 

@@ -7,6 +7,7 @@ aborting: a client that is still writing would see only INTERNAL.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -27,6 +28,8 @@ Names = Callable[[str], str | None]
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
+_HEAR_OUT_S: Final = 0.5
+"""How long a stream stays open after its Ending for a bot that does not close its side."""
 
 
 class ArenaService:
@@ -67,8 +70,18 @@ class ArenaService:
             ending = await self._session(context)
             if ending is not None:
                 await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
+                await self._hear_out(context)
         finally:
             self.streams.discard(task)
+
+    @staticmethod
+    async def _hear_out(context: Any) -> None:
+        """Let the bot finish what it is writing: a stream that closes meanwhile looks to it like an INTERNAL
+        failure, and it might miss the Ending."""
+        with contextlib.suppress(TimeoutError, Refusal):
+            async with asyncio.timeout(_HEAR_OUT_S):
+                while await read_message(context) is not grpc.aio.EOF:
+                    pass
 
     async def _session(self, context: Any) -> arena_pb.Ending | None:
         """Run a stream; returns its last message, None if the bot never said anything."""

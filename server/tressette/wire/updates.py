@@ -97,8 +97,9 @@ def _turn(seat: Seat, now: float, sent: bytes) -> bytes:
         if seat.sent_at is not None and seat.sent_at != now:
             spent = round((now - seat.sent_at) * 1000)
         left = max(0, config.move_ms - spent)
-        bank = round(seat.bank * 1000) - max(0, spent - config.move_ms)
-        clock = encode.clock(left, max(0, bank), config.increment_ms)
+        bank = max(0, round(seat.bank * 1000) - max(0, spent - config.move_ms))
+        # A turn that is open has some time left, if only what the network is allowed.
+        clock = encode.clock(left if left or bank else 1, bank, config.increment_ms)
     return encode.turn(
         seat.turn, deal.hands[seat.number], deal.table, deal.leader, match.legal(seat.number), clock, sent
     )
