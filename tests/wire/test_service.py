@@ -417,9 +417,8 @@ async def test_stopping_while_bots_play_tells_them_and_is_quick() -> None:
         clients, _, _ = await _seated(arena)
         begun = time.monotonic()
         arena.arena.close()
-        await arena.server.stop(5.0)
+        *endings, _ = await all_of(*(client.ending() for client in clients), arena.server.stop(5.0))
         took = time.monotonic() - begun
-        endings = await all_of(*(client.ending() for client in clients))
         assert {ending.reason for ending in endings} == {pb.ERROR_REASON_SHUTTING_DOWN}
         assert arena.finished.empty(), "a game that was cut off has no result"
     assert took < 4.0
