@@ -230,3 +230,10 @@ def lines_of(paths: Iterable[Path]) -> list[bytes]:
     return [
         line for path in paths for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")
     ]
+
+
+async def true_in_time(condition: Callable[[], bool]) -> None:
+    """Wait for something that another task brings about and tells nobody of."""
+    async with asyncio.timeout(LIMIT_S):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.005)

@@ -19,8 +19,8 @@ from tressette.record.writer import NullRecorder, Record
 from tressette.rules.presets import resolve
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.v1 import event_pb2 as event_pb
-from tressette.wire.server import BadAddress
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
+from tressette.wire.server import BadAddress
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
