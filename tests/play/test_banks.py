@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.tables import Player, Table, game_spec
+from support.tables import Player, Table, committed_faults, game_spec
 from tressette.play.config import PlayConfig
 from tressette.play.session import Seat
 
@@ -35,7 +35,7 @@ async def test_the_bank_is_drawn_on_when_the_move_time_is_used_up() -> None:
     next_turn_of(table, seat)
     table.clock.pass_ms(3400)
     table.arena.expire()
-    assert seat.open
+    assert not seat.lapsed
     table.clock.pass_ms(200)
     table.arena.expire()
     assert not seat.open
@@ -61,10 +61,10 @@ async def test_a_bank_alone_is_a_clock() -> None:
     _, seat = asked(table)
     table.clock.pass_ms(1999)
     table.arena.expire()
-    assert seat.open
+    assert not seat.lapsed
     table.clock.pass_ms(2)
     table.arena.expire()
-    assert not seat.open
+    assert seat.lapsed
 
 
 async def test_network_time_is_recorded_apart_and_not_charged() -> None:
@@ -90,12 +90,11 @@ async def test_the_network_allowance_is_capped() -> None:
     assert round((deadline - table.clock()) * 1000) == 1100
     table.clock.pass_ms(1200)
     table.arena.expire()
-    assert not seat.open
+    assert seat.lapsed
 
 
 def faults(seat: Seat) -> list[tuple[int, str, str, str]]:
     return [
         (event.seat, str(event.kind), str(event.effect), event.reason)
-        for event in seat.game.log
-        if type(event).__name__ == "FaultCommitted"
+        for event in committed_faults(seat.game.log)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from support.tables import Player, Table, game_spec
+from support.tables import Player, Table, committed_faults, game_spec
 from tressette.play.config import POLICIES, ConfigError, PlayConfig, policies_from
 from tressette.play.session import Disqualified, Seat, UnknownTurn
 from tressette.rules.actions import Action, PlayCard
@@ -107,8 +107,7 @@ def table_faults(table: Table, seat: Seat) -> list[tuple[int, str, str, str]]:
     """Faults of the log, whether or not a line of the record has come since."""
     return [
         (event.seat, str(event.kind), str(event.effect), event.reason)
-        for event in seat.game.log
-        if type(event).__name__ == "FaultCommitted"
+        for event in committed_faults(seat.game.log)
     ]
 
 

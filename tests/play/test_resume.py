@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.tables import Player, Table, game_spec, settle
+from support.tables import Player, Table, committed_faults, game_spec, settle
 from tressette.play.config import PlayConfig
 from tressette.play.session import MAX_WAITING, DoesNotRead, Seat
-from tressette.rules.events import MatchEnded
+from tressette.rules.events import FaultEffect, FaultKind, MatchEnded
 
 
 def nothing() -> None:
@@ -68,10 +68,11 @@ async def test_the_clock_runs_while_nobody_is_there() -> None:
     table.clock.pass_ms(1500)
     table.arena.expire()
     assert not seat.open
-    assert (seat.number, "disconnect", "substitute") == next(
-        (event.seat, str(event.kind), str(event.effect))
-        for event in seat.game.log
-        if type(event).__name__ == "FaultCommitted"
+    (fault,) = committed_faults(seat.game.log)
+    assert (fault.seat, fault.kind, fault.effect) == (
+        seat.number,
+        FaultKind.DISCONNECT,
+        FaultEffect.SUBSTITUTE,
     )
     attach(player, {seat.handle: 0})
     assert player.take().turns == []

@@ -85,7 +85,7 @@ async def test_answers_to_old_turns_are_harmless_on_the_new_stream() -> None:
         await left(arena, "a")
         client, _ = await resume(arena, welcomes[0], {turn.handle: again.first_event + len(again.events) - 1})
         await client.answer(first_choice(turn), first_choice(turn), first_choice(again))
-        statuses = []
+        statuses: list[int] = []
         while len(statuses) < 3:
             batch = await client.batch()
             statuses += [receipt.status for receipt in batch.receipts]
