@@ -70,10 +70,15 @@ class Client:
         """Read on to the Ending, and see that the stream ends in good order after it."""
         while (response := await self.receive()).WhichOneof("message") != "ending":
             assert response.WhichOneof("message") == "batch", response
+        await self.close()
+        return response.ending
+
+    async def close(self) -> None:
+        """Close this side and see that the other closes too."""
+        await self.call.done_writing()
         async with asyncio.timeout(LIMIT_S):
             assert await self.call.read() is EOF
             assert await self.call.code() is grpc.StatusCode.OK
-        return response.ending
 
     async def play(self, done: Callable[[pb.Batch], bool]) -> None:
         """Answer every turn by its first legal choice until ``done`` is true of a batch."""
@@ -131,12 +136,28 @@ def has_ended(update: pb.MatchUpdate) -> bool:
 class Serving:
     """A server under way. ``finished``: the result lines of games, as they end."""
 
-    def __init__(self, arena: Arena, server: ArenaServer, finished: asyncio.Queue[dict[str, Any]]) -> None:
-        self.arena = arena
-        self.server = server
-        self.finished = finished
+    def __init__(
+        self, config: PlayConfig, recorder: Recorder | None, tokens: Mapping[str, str] | None
+    ) -> None:
+        self.finished: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.arena = Arena(
+            KEY,
+            config,
+            recorder,
+            on_finished=lambda spec, result: self.finished.put_nowait(result),
+            on_session=lambda session, is_open: self._changed.set(),
+        )
+        self.server = ArenaServer(self.arena, tokens)
         self.address = ""
+        self._changed = asyncio.Event()
         self._clients = contextlib.AsyncExitStack()
+
+    async def sessions(self, count: int) -> None:
+        """Wait until there are so many sessions: a client may have its Welcome before the arena has it."""
+        async with asyncio.timeout(LIMIT_S):
+            while sum(map(len, self.arena.sessions.values())) != count:
+                self._changed.clear()
+                await self._changed.wait()
 
     async def connect(self) -> Client:
         """A client on a connection of its own."""
@@ -144,9 +165,11 @@ class Serving:
 
     async def bots(self, *names: str, **fields: Any) -> list[Client]:
         """Clients that have said Hello."""
+        before = sum(map(len, self.arena.sessions.values()))
         clients = [await self.connect() for _ in names]
         for client, name in zip(clients, names, strict=True):
             await client.greet(name, **fields)
+        await self.sessions(before + len(names))
         return clients
 
     async def result(self) -> dict[str, Any]:
@@ -190,14 +213,7 @@ async def serving(
     address: str = "127.0.0.1:0",
 ) -> AsyncIterator[Serving]:
     """An arena behind a server on a free port."""
-    finished: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    arena = Arena(
-        KEY,
-        config or PlayConfig(move_ms=60_000),
-        recorder,
-        on_finished=lambda spec, result: finished.put_nowait(result),
-    )
-    running = Serving(arena, ArenaServer(arena, tokens), finished)
+    running = Serving(config or PlayConfig(move_ms=60_000), recorder, tokens)
     port = await running.server.start(address)
     running.address = f"127.0.0.1:{port}"
     try:

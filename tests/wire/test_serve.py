@@ -152,10 +152,9 @@ async def test_it_plays_until_it_is_stopped_and_leaves_a_record(tmp_path: Path, 
 async def _until_told(client: Client) -> pb.Ending:
     """Play by first choices until the arena ends the session."""
     while (response := await client.receive()).WhichOneof("message") == "batch":
-        turns = [update for update in response.batch.updates if update.HasField("turn")]
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the Ending tells
-            if turns:
-                await client.answer(*map(first_choice, turns))
+        if turns := [update for update in response.batch.updates if update.HasField("turn")]:
+            await client.answer(*map(first_choice, turns))
+    await client.close()
     return response.ending
 
 

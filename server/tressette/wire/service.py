@@ -1,12 +1,14 @@
 """The arena service: one coroutine reads a stream, one task writes it, nobody else does either.
 
 A stream opens with a Hello. What is wrong with it is said in an Ending before the stream closes, never by
-aborting: a client that is still writing would see only INTERNAL.
+aborting: a client that is still writing would see only INTERNAL. For the same reason the bot is left a moment
+to close the stream first once it has been sent the Ending.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import re
 import secrets
@@ -37,6 +39,8 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
 _PATIENCE_S: Final = 0.005
 """How long receipts, and turns for a busy bot, are kept for company."""
+_CLOSING_S: Final = 0.5
+"""How long a bot that is sent an Ending may take to close the stream from its side."""
 
 
 class Refusal(Exception):
@@ -47,24 +51,19 @@ class Refusal(Exception):
         self.reason = reason
 
 
-async def _read(context: Any) -> Any:
-    """The next message of a stream or EOF; raises Refusal for bytes that are none."""
-    try:
-        return await context.read()
-    except DecodeError as error:
-        raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"bytes that are no PlayRequest: {error}") from None
-
-
 class _Stream:
-    """One Play call. ``wake`` is set when there is something to send."""
+    """One Play call. ``context`` is grpc's; ``reader`` is the task that reads once there is a session."""
 
     def __init__(self, arena: Arena, context: Any) -> None:
         self._arena = arena
-        self._context = context
+        self.context = context
+        self.reader: asyncio.Task[None] | None = None
+        self.session: Session
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._receipts_due: asyncio.TimerHandle | None = None
-        self.session: Session
+        self._closed = False
+        self._at_end = False
 
     def open(self, name: str, hello: arena_pb.Hello) -> bytes:
         """Make the session; returns the Welcome, serialized."""
@@ -90,9 +89,27 @@ class _Stream:
             self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
 
     def close(self) -> None:
-        """Nothing will be written any more."""
+        """Nothing more is taken in; ``write`` returns after the message it is sending, if any."""
+        self._closed = True
+        self._wake.set()
         if self._receipts_due is not None:
             self._receipts_due.cancel()
+
+    async def let_bot_close(self) -> None:
+        """Read on, dropping what comes, until the bot has closed its side; for a moment at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                if self.reader is not None:
+                    await asyncio.wait((self.reader,))
+                while not self._at_end:
+                    with contextlib.suppress(Refusal):
+                        await self.receive()
+
+    def abandon(self) -> None:
+        """The call is over."""
+        if self.reader is not None:
+            self.reader.cancel()
+            self.reader.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _gather(self) -> None:
         """Wait for something to send and for what belongs with it.
@@ -119,22 +136,34 @@ class _Stream:
             self._receipts_due = None
 
     async def write(self) -> None:
-        """Send whatever is waiting, for ever."""
+        """Send whatever is waiting, until the stream is closed."""
         arena, session = self._arena, self.session
         while True:
             await self._gather()
+            if self._closed:
+                return
             response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
             if response is not None:
                 # The record is written before anyone sees what comes of it.
                 arena.recorder.flush()
-                await self._context.write(response)
+                await self.context.write(response)
+
+    async def receive(self) -> Any:
+        """The next message of the bot or EOF; raises Refusal for bytes that are none."""
+        try:
+            request = await self.context.read()
+        except DecodeError as error:
+            reason = arena_pb.ERROR_REASON_MALFORMED
+            raise Refusal(reason, f"bytes that are no PlayRequest: {error}") from None
+        self._at_end = request is grpc.aio.EOF
+        return request
 
     async def read(self) -> None:
         """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
-        context, handle = self._context, self._handle
+        receive, handle = self.receive, self._handle
         while True:
-            request = await _read(context)
-            if request is grpc.aio.EOF or not handle(request):
+            request = await receive()
+            if request is grpc.aio.EOF or not (self._closed or handle(request)):
                 return
 
     def _handle(self, request: arena_pb.PlayRequest) -> bool:
@@ -207,39 +236,43 @@ class ArenaService:
         task = asyncio.current_task()
         assert task is not None
         self.streams.add(task)
-        try:
-            ending = await self._session(context)
-            if ending is not None:
-                await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
-        finally:
-            self.streams.discard(task)
-
-    async def _session(self, context: Any) -> arena_pb.Ending | None:
-        """Run a session; returns its last message, None if the bot never said anything."""
         stream = _Stream(self._arena, context)
         try:
-            first = await _read(context)
+            ending = await self._session(stream)
+            if ending is not None:
+                await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
+                await stream.let_bot_close()
+        finally:
+            stream.abandon()
+            self.streams.discard(task)
+
+    async def _session(self, stream: _Stream) -> arena_pb.Ending | None:
+        """Run a session; returns its last message, None if the bot never said or will not hear anything."""
+        try:
+            first = await stream.receive()
             if first is grpc.aio.EOF:
                 return None
-            await context.write(stream.open(self._greet(first), first.hello))
+            await stream.context.write(stream.open(self._greet(first), first.hello))
         except Refusal as refusal:
-            log.info("refused", peer=context.peer(), reason=str(refusal))
+            log.info("refused", peer=stream.context.peer(), reason=str(refusal))
             return arena_pb.Ending(reason=refusal.reason, message=str(refusal))
         self._arena.join(stream.session)
-        reader = asyncio.create_task(stream.read())
+        stream.reader = asyncio.create_task(stream.read())
         writer = asyncio.create_task(stream.write())
         closed = asyncio.create_task(self._shutting_down())
-        tasks = (reader, writer, closed)
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait((stream.reader, writer, closed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             # Also when grpc cancels this call because the bot is gone.
-            self._arena.leave(stream.session)
             stream.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        return self._ending(stream.session.name, done.pop().exception())
+            closed.cancel()
+            self._arena.leave(stream.session)
+            # Never cancelled in the middle of a write: the Ending would be a second one beside it.
+            _, stuck = await asyncio.wait((writer,), timeout=_CLOSING_S)
+            writer.cancel()
+            await asyncio.gather(writer, closed, return_exceptions=True)
+        ending = self._ending(stream.session.name, done.pop().exception())
+        return None if stuck else ending
 
     async def _shutting_down(self) -> None:
         await self._closed.wait()
