@@ -102,6 +102,14 @@ class Client:
         await self.play(done)
         return ended
 
+    async def play_until_told(self) -> pb.Ending:
+        """Answer every turn by its first legal choice until the arena ends the session."""
+        while (response := await self.receive()).WhichOneof("message") == "batch":
+            if turns := [update for update in response.batch.updates if update.HasField("turn")]:
+                await self.answer(*map(first_choice, turns))
+        await self.close()
+        return response.ending
+
     def cancel(self) -> None:
         """Give the stream up."""
         self.call.cancel()
