@@ -74,11 +74,6 @@ class Scene:
         ]
 
 
-async def _play_for_ever(client: Client) -> None:
-    """An honest bot: the first legal choice, always."""
-    await client.play(lambda batch: False)
-
-
 @contextlib.asynccontextmanager
 async def scene(folder: Path, **config: Any) -> AsyncIterator[Scene]:
     """A host with its honest bots connected."""
@@ -88,7 +83,7 @@ async def scene(folder: Path, **config: Any) -> AsyncIterator[Scene]:
         for name in HONEST:
             client = await stack.enter_async_context(connected(host.address))
             await client.greet(token=f"token-of-{name}", max_matches=2)
-            playing.append(asyncio.create_task(_play_for_ever(client)))
+            playing.append(asyncio.create_task(client.play_until_told()))
         try:
             yield Scene(host)
         finally:

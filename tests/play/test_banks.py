@@ -29,7 +29,6 @@ async def test_the_bank_is_drawn_on_when_the_move_time_is_used_up() -> None:
     player, seat = asked(table)
     table.clock.pass_ms(3500)
     table.arena.expire()
-    assert seat.open
     player.answer(seat)
     assert round(seat.bank * 1000) == 2500
     next_turn_of(table, seat)

@@ -30,10 +30,11 @@ class Client:
     def __init__(self, call: Any) -> None:
         self.call = call
         self.pings = 0
+        self._writing = asyncio.Lock()  # two writes at once are refused by grpc
 
     async def send(self, request: pb.PlayRequest | bytes) -> None:
         """Write one message, or bytes as they are."""
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(LIMIT_S), self._writing:
             await self.call.write(request)
 
     async def receive(self) -> pb.PlayResponse:
@@ -77,11 +78,15 @@ class Client:
         """Read on to the Ending, and see that the stream ends in good order after it."""
         while (response := await self.receive()).WhichOneof("message") != "ending":
             assert response.WhichOneof("message") == "batch", response
+        await self.close()
+        return response.ending
+
+    async def close(self) -> None:
+        """Close this side and see that the other closes too."""
+        await self.call.done_writing()
         async with asyncio.timeout(LIMIT_S):
-            await self.call.done_writing()
             assert await self.call.read() is EOF
             assert await self.call.code() is grpc.StatusCode.OK
-        return response.ending
 
     async def play(self, done: Callable[[pb.Batch], bool]) -> None:
         """Answer every turn by its first legal choice until ``done`` is true of a batch."""
@@ -104,6 +109,14 @@ class Client:
 
         await self.play(done)
         return ended
+
+    async def play_until_told(self) -> pb.Ending:
+        """Answer every turn by its first legal choice until the arena ends the session."""
+        while (response := await self.receive()).WhichOneof("message") == "batch":
+            if turns := [update for update in response.batch.updates if update.HasField("turn")]:
+                await self.answer(*map(first_choice, turns))
+        await self.close()
+        return response.ending
 
     def cancel(self) -> None:
         """Give the stream up."""
@@ -139,12 +152,35 @@ def has_ended(update: pb.MatchUpdate) -> bool:
 class Serving:
     """A server under way. ``finished``: the result lines of games, as they end."""
 
-    def __init__(self, arena: Arena, server: ArenaServer, finished: asyncio.Queue[dict[str, Any]]) -> None:
-        self.arena = arena
-        self.server = server
-        self.finished = finished
+    def __init__(
+        self,
+        config: PlayConfig,
+        recorder: Recorder | None,
+        tokens: Mapping[str, str] | None,
+        limits: Limits | None,
+        grace_s: float,
+    ) -> None:
+        self.finished: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.arena = Arena(
+            KEY,
+            config,
+            recorder,
+            on_finished=lambda spec, result: self.finished.put_nowait(result),
+            on_session=lambda session, is_open: self._changed.set(),
+            grace_s=grace_s,
+        )
+        names = None if tokens is None else tokens.get
+        self.server = ArenaServer(self.arena, names, limits=limits)
         self.address = ""
+        self._changed = asyncio.Event()
         self._clients = contextlib.AsyncExitStack()
+
+    async def sessions(self, count: int) -> None:
+        """Wait until there are so many sessions: a client may have its Welcome before the arena has it."""
+        async with asyncio.timeout(LIMIT_S):
+            while sum(map(len, self.arena.sessions.values())) != count:
+                self._changed.clear()
+                await self._changed.wait()
 
     async def connect(self) -> Client:
         """A client on a connection of its own."""
@@ -152,9 +188,11 @@ class Serving:
 
     async def bots(self, *names: str, **fields: Any) -> list[Client]:
         """Clients that have said Hello."""
+        before = sum(map(len, self.arena.sessions.values()))
         clients = [await self.connect() for _ in names]
         for client, name in zip(clients, names, strict=True):
             await client.greet(name, **fields)
+        await self.sessions(before + len(names))
         return clients
 
     async def result(self) -> dict[str, Any]:
@@ -200,16 +238,7 @@ async def serving(
     address: str = "127.0.0.1:0",
 ) -> AsyncIterator[Serving]:
     """An arena behind a server on a free port."""
-    finished: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    arena = Arena(
-        KEY,
-        config or PlayConfig(move_ms=60_000),
-        recorder,
-        on_finished=lambda spec, result: finished.put_nowait(result),
-        grace_s=grace_s,
-    )
-    names = None if tokens is None else tokens.get
-    running = Serving(arena, ArenaServer(arena, names, limits=limits), finished)
+    running = Serving(config or PlayConfig(move_ms=60_000), recorder, tokens, limits, grace_s)
     port = await running.server.start(address)
     running.address = f"127.0.0.1:{port}"
     try:

@@ -222,6 +222,15 @@ def test_a_declaration_that_is_not_held_is_passed_on() -> None:
     assert action == Declare(Declaration(Combination.BONGIOCO, "A", 0, 0))
 
 
+def test_more_declarations_than_there_are_combinations_mean_nothing() -> None:
+    message = pb.Answer()
+    message.declarations.extend(map(declaration_to_wire, HELD))
+    assert len(actions_of(message, HELD)) == len(HELD) == 7
+    message.declarations.add().napoli = card_pb.SUIT_DENARI
+    with pytest.raises(MalformedAction, match="declarations"):
+        actions_of(message, HELD)
+
+
 def test_several_decisions_are_passed_on_in_order() -> None:
     """What is too much is for the rules to refuse."""
     message = pb.Answer(

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 from support.processes import LIMIT_S, Lines, end, run, start
-from support.streams import Client, all_of, connected, first_choice
+from support.streams import Client, all_of, connected
 from tressette.record.reader import read_lines, read_results
 from tressette.v1 import arena_service_pb2 as pb
 
@@ -130,7 +130,7 @@ async def test_it_plays_until_it_is_stopped_and_leaves_a_record(tmp_path: Path, 
     folder = tmp_path / "deep" / "record"
     options = ("--record", str(folder), "--preset", "traversone-003-21-duplicate")
     async with served(*options) as server, bots(server.address) as clients:
-        playing = [asyncio.create_task(_until_told(client)) for client in clients]
+        playing = [asyncio.create_task(client.play_until_told()) for client in clients]
         for _ in range(3):
             await server.log.until("event", "game finished")
         assert await server.terminated(by) == 0
@@ -147,16 +147,6 @@ async def test_it_plays_until_it_is_stopped_and_leaves_a_record(tmp_path: Path, 
     ]
     assert set(begun) >= {result["game"] for result in results}
     assert len(begun) <= len(results) + 1
-
-
-async def _until_told(client: Client) -> pb.Ending:
-    """Play by first choices until the arena ends the session."""
-    while (response := await client.receive()).WhichOneof("message") == "batch":
-        turns = [update for update in response.batch.updates if update.HasField("turn")]
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the Ending tells
-            if turns:
-                await client.answer(*map(first_choice, turns))
-    return response.ending
 
 
 async def test_presets_take_turns_and_a_second_server_shares_the_folder(tmp_path: Path) -> None:
@@ -209,7 +199,7 @@ async def test_a_record_that_cannot_be_written_ends_the_server(tmp_path: Path) -
     try:
         address = (await Lines(process.stderr).until("event", "listening"))["address"]
         async with bots(address) as clients:
-            playing = [asyncio.create_task(_until_told(client)) for client in clients]
+            playing = [asyncio.create_task(client.play_until_told()) for client in clients]
             async with asyncio.timeout(LIMIT_S):
                 _, errors = await process.communicate()
             for task in playing:

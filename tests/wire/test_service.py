@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import itertools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -386,7 +388,7 @@ async def test_a_cancelled_stream_frees_its_seat() -> None:
         await all_of(*(client.play_games() for client in clients))
         ((_, kind, count),) = (await arena.result())["faults"]
         assert (kind, count) == ("disconnect", 10)
-        assert len(arena.arena.sessions) == 3
+        await arena.sessions(3)
 
 
 async def test_all_bots_gone_at_once() -> None:
@@ -430,6 +432,61 @@ async def test_stopping_does_not_wait_for_a_bot_that_never_said_hello() -> None:
         await client.call.wait_for_connection()
         begun = time.monotonic()
         await arena.server.stop(0.2)
+        assert time.monotonic() - begun < 5.0
+
+
+@pytest.mark.parametrize("reason", [pb.ERROR_REASON_HELLO_REPEATED, pb.ERROR_REASON_SHUTTING_DOWN])
+async def test_a_bot_that_writes_all_the_time_still_hears_why_it_ends(
+    reason: pb.ErrorReason.ValueType,
+) -> None:
+    """Closing a stream under the hands of a writing client would show it INTERNAL instead."""
+    async with serving() as arena:
+        (client,) = await arena.bots("busy")
+        writing = asyncio.create_task(_write_for_ever(client, reason == pb.ERROR_REASON_HELLO_REPEATED))
+        await client.batch()
+        if reason == pb.ERROR_REASON_SHUTTING_DOWN:
+            stopping = asyncio.create_task(arena.server.stop(5.0))
+        while (response := await client.receive()).WhichOneof("message") == "batch":
+            pass
+        assert response.ending.reason == reason
+        assert not writing.done(), "the stream is open for writing still"
+        writing.cancel()
+        await asyncio.wait((writing,))
+        client.cancel()
+        if reason == pb.ERROR_REASON_SHUTTING_DOWN:
+            await stopping
+
+
+async def _write_for_ever(client: Client, hello_again: bool) -> None:
+    """Answers without end; after a while with a second Hello among them."""
+    for number in itertools.count():
+        await client.answer(pb.Answer(handle="none", turn_id=1))
+        if number == 20 and hello_again:
+            await client.send(hello())
+
+
+async def test_a_bot_that_does_not_close_is_not_waited_for_long() -> None:
+    async with serving() as arena:
+        client = await arena.connect()
+        await client.send(pb.PlayRequest())
+        assert (await client.receive()).WhichOneof("message") == "ending"
+        async with asyncio.timeout(10):
+            assert await client.call.read() is EOF
+            assert await client.call.code() is grpc.StatusCode.OK
+
+
+async def test_stopping_does_not_wait_for_a_bot_that_does_not_read() -> None:
+    """Its writes are stuck, since it has filled every buffer on the way; it has been cut off before that."""
+    loud = pb.Answer(handle="x" * 900, turn_id=1)
+    async with serving() as arena:
+        (client,) = await arena.bots("deaf")
+        with contextlib.suppress(TimeoutError):
+            for _ in range(24):  # about 24 MB of refusals, were they all kept
+                async with asyncio.timeout(1.0):
+                    await client.answer(*[loud] * 1000)
+        await arena.sessions(0)
+        begun = time.monotonic()
+        await arena.server.stop(0.5)
         assert time.monotonic() - begun < 5.0
 
 
@@ -479,6 +536,35 @@ async def test_a_record_that_cannot_be_written_ends_the_session() -> None:
         recorder.full = True
         await asked.answer(first_choice(update))
         assert (await asked.ending()).reason == pb.ERROR_REASON_INTERNAL
+
+
+@dataclass
+class _BrokenDisk(NullRecorder):
+    broken: bool = False
+
+    def trick_line(self, kind: str, **fields: object) -> None:
+        if self.broken:
+            raise OSError(errno.EIO, "Input/output error")
+
+
+async def test_a_record_that_breaks_in_the_middle_of_a_game_leaves_no_task_behind() -> None:
+    """Whoever owns the record has to stop the arena then; the stream that ran into it ends by itself."""
+    recorder = _BrokenDisk()
+    async with serving(recorder=recorder) as arena:
+        clients, asked, update = await _seated(arena)
+        recorder.broken = True
+        await asked.answer(first_choice(update))
+        playing = [asyncio.create_task(client.play_games()) for client in clients]
+        done, rest = await asyncio.wait(playing, timeout=20, return_when=asyncio.FIRST_EXCEPTION)
+        assert len(done) == 1
+        assert done.pop().exception() is not None
+        for task in rest:
+            task.cancel()
+        for client in clients:
+            client.cancel()
+        await asyncio.wait(rest, timeout=20)
+        await arena.sessions(0)
+    assert not [task for task in asyncio.all_tasks() if "_Stream" in repr(task.get_coro())]
 
 
 # -- the port -----------------------------------------------------------------------------------------

@@ -5,6 +5,9 @@ game never share a session. Games that cannot start wait without holding up thos
 
 A session whose link is lost is kept for ``grace_s``, its clocks running; then it leaves, and the fault policy
 answers for its seats.
+
+An arena may **drain**: what is under way goes on, nothing new begins. It may be **suspended** to plain data,
+which another arena takes up (``play.suspend``).
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ import heapq
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
 
+from tressette.play import suspend
 from tressette.play.config import PlayConfig
 from tressette.play.game import Game
 from tressette.play.session import Seat, Session
@@ -62,7 +66,12 @@ class Arena:
         self.turns = 0
         self.games_finished = 0
         self.faults: Counter[tuple[FaultKind, FaultEffect]] = Counter()
-        self._by_resume_token: dict[str, Session] = {}
+        self.draining = False
+        self._ended = asyncio.Event()  # a game has; see until_idle
+        self._by_token_hash: dict[str, Session] = {}
+        self._token_hashes: dict[Session, str] = {}
+        # Restored sessions whose bots have not come back yet, and the turns they had been sent: no clock runs.
+        self._away: dict[Session, list[tuple[Seat, float]]] = {}
         self._grace: dict[Session, asyncio.TimerHandle] = {}
         self._key = key
         self._on_finished = on_finished
@@ -76,23 +85,33 @@ class Arena:
 
     def join(self, session: Session) -> None:
         """A bot has connected."""
-        self.sessions.setdefault(session.name, []).append(session)
-        self._by_resume_token[session.resume_token] = session
         log.info("session opened", **_about(session), version=session.version)
+        self._enter(session, suspend.token_hash(session.resume_token))
+        if self.draining:
+            _say_drain(session)
+
+    def _enter(self, session: Session, token_hash: str) -> None:
+        self.sessions.setdefault(session.name, []).append(session)
+        self._by_token_hash[token_hash] = session
+        self._token_hashes[session] = token_hash
         if self._on_session is not None:
             self._on_session(session, True)
         self._fill_soon()
 
     def resumable(self, resume_token: str, name: str) -> Session | None:
         """The session that a bot may take over with this token, attached or not; None if there is none."""
-        session = self._by_resume_token.get(resume_token)
-        return session if session is not None and session.name == name else None
+        session = self._by_token_hash.get(suspend.token_hash(resume_token))
+        if session is None or session.name != name:
+            return None
+        session.resume_token = resume_token  # a restored session does not know it
+        return session
 
     def resumed(self, session: Session) -> None:
         """A session has a new link."""
         timer = self._grace.pop(session, None)
         if timer is not None:
             timer.cancel()
+        self._returned(session)
         log.info("session resumed", **_about(session))
         self._fill_soon()
 
@@ -114,7 +133,8 @@ class Arena:
         mates.remove(session)
         if not mates:
             del self.sessions[session.name]
-        del self._by_resume_token[session.resume_token]
+        del self._by_token_hash[self._token_hashes.pop(session)]
+        self._away.pop(session, None)
         timer = self._grace.pop(session, None)
         if timer is not None:
             timer.cancel()
@@ -159,12 +179,14 @@ class Arena:
 
     def _fill_soon(self) -> None:
         """Start what can be started, once for all the reasons of this pass of the loop."""
-        if not self._filling and self.waiting:
+        if not self._filling and self.waiting and not self.draining:
             self._filling = True
             asyncio.get_running_loop().call_soon(self._fill)
 
     def _fill(self) -> None:
         self._filling = False
+        if self.draining:
+            return
         waiting, self.waiting = self.waiting, []
         for spec in waiting:
             sessions = self._sessions_for(spec)
@@ -194,22 +216,33 @@ class Arena:
     def start(self, spec: GameSpec, sessions: Sequence[Session | None]) -> None:
         """Play a game now; one session with room for each seat, none twice; None: a bot that refused to
         start."""
+        game = self._new_game(spec, self.config, sessions)
+        for seat in game.seats:
+            if seat.session is None:
+                seat.gone = FaultKind.REFUSED_TO_START
+        game.start()
+
+    def _new_game(
+        self,
+        spec: GameSpec,
+        config: PlayConfig,
+        sessions: Sequence[Session | None],
+        handles: Sequence[str] = (),
+    ) -> Game:
         game = Game(
             spec,
             self._key,
-            self.config,
+            config,
             sessions,
             self.recorder,
             self.clock,
             self._watch,
             self._game_finished,
             self._faulted,
+            handles,
         )
         self.games.add(game)
-        for seat in game.seats:
-            if seat.session is None:
-                seat.gone = FaultKind.REFUSED_TO_START
-        game.start()
+        return game
 
     def _faulted(self, event: FaultCommitted) -> None:
         self.faults[event.kind, event.effect] += 1
@@ -217,11 +250,52 @@ class Arena:
     def _game_finished(self, game: Game) -> None:
         self.games.discard(game)
         self.games_finished += 1
+        self._ended.set()
         duration_ms = round((self.clock() - game.started_at) * 1000)
         result = game.scribe.committed(duration_ms, time.time_ns() // 1_000_000)
         if self._on_finished is not None:
             self._on_finished(game.spec, result)
         self._fill_soon()
+
+    # -- the end, and what comes after it ---------------------------------------------------------
+
+    def drain(self) -> None:
+        """Begin nothing any more, and tell every bot; what is under way goes on."""
+        self.draining = True
+        for sessions in self.sessions.values():
+            for session in sessions:
+                _say_drain(session)
+
+    async def until_idle(self) -> None:
+        """Wait until no game is under way."""
+        while self.games:
+            self._ended.clear()
+            await self._ended.wait()
+
+    def suspend(self) -> dict[str, Any]:
+        """Plain data of all games under way and the sessions that play them, for ``restore``; close the arena
+        in the same pass of the loop."""
+        playing = {
+            session: token_hash for session, token_hash in self._token_hashes.items() if session.playing
+        }
+        return suspend.suspended(self._key, playing, list(self.games), self.clock(), self._used())
+
+    def restore(self, data: Mapping[str, Any], grace_s: float) -> int:
+        """Take up what ``suspend`` gave an arena with the same key; returns how many games there are. Its
+        sessions are detached and have ``grace_s`` to come back; no clock runs for them meanwhile. Call it
+        before anything else; raises SuspensionError for data that are none of ours."""
+        sessions = suspend.sessions_restored(data)
+        now = self.clock()
+        for one in data["games"]:
+            try:
+                restored = suspend.game_restored(one)
+            except suspend.SuspensionError as error:
+                log.error("game not taken up", error=str(error))
+                continue
+            self._take_up(restored, [sessions.get(seat["session"]) for seat in restored.seats], now)
+        for session, token_hash in sessions.values():
+            pass
+        return len(self.games)
 
     # -- deadlines ------------------------------------------------------------------------------
 

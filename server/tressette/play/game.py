@@ -15,7 +15,7 @@ the record; too many of them (``strikes``) forfeit the match.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,9 +33,17 @@ from tressette.rules.scoring import Revoke
 from tressette.rules.substitute import substitute
 
 
+Acted = tuple[int, Sequence[Action], int, int]
+"""An answer as it was played: seat, actions, and the think and network time in milliseconds."""
+Step = Acted | FaultCommitted
+"""What a match is moved on by. A fault whose effect ends the deal (``transfer_all``, ``penalty``) does so at
+once; the substitute that another leads to is a step of its own."""
+
+
 class Game:
     """A game from its first deal to its result. ``log`` holds its events, number 1 first; ``wire`` is
-    room for whoever sends them to keep what it made of each, so that four seats share the work."""
+    room for whoever sends them to keep what it made of each, so that four seats share the work; ``steps``
+    is all that it takes to play it again (``play.suspend``)."""
 
     def __init__(
         self,
@@ -48,12 +56,15 @@ class Game:
         watch: Callable[[Seat], None],
         finished: Callable[[Game], None],
         faulted: Callable[[FaultCommitted], None] = lambda _: None,
+        handles: Sequence[str] = (),
     ) -> None:
+        """``handles``: those of the players in their order, where they are not to be drawn from the key."""
         self.spec = spec
         self.config = config
         self.match = Match(spec.rules, seeded(spec.seed))
         self.log: list[Event] = []
         self.wire: list[Any] = []
+        self.steps: list[Step] = []
         self.seats: list[Seat] = []
         self.started_at = clock()
         self._clock = clock
@@ -62,8 +73,7 @@ class Game:
         self._faulted = faulted
         self._bot_seeds = [seat_secret(key, "bot_seed", spec, player) for player in range(spec.rules.players)]
         for player, session in enumerate(sessions):
-            secret = seat_secret(key, f"handle-{spec.attempt}", spec, player)
-            handle = base64.urlsafe_b64encode(secret[:16]).rstrip(b"=").decode()
+            handle = handles[player] if handles else _handle(key, spec, player)
             seat = Seat(handle, self, player, session)
             if session is not None:
                 session.seats[handle] = seat
@@ -79,12 +89,29 @@ class Game:
     def start(self) -> None:
         """Deal, and ask the first seat."""
         events = self.match.start()
-        for seat in self.seats:
-            seat.number = self.match.seating[seat.player]
-        self.seats.sort(key=lambda seat: seat.number)
+        self._sit()
         self.log += events
         self.scribe.write(events)
         self._ask()
+
+    def take_up(
+        self, match: Match, steps: Iterable[Step], happened: Iterable[tuple[Sequence[Event], int, int]]
+    ) -> None:
+        """In place of ``start``: go on with a match that is under way. steps: what has moved it so far;
+        happened: the events that came of it, each lot with its think and network time. Nobody is asked:
+        the caller opens the turns that the match waits for."""
+        self.match = match
+        self._sit()
+        self.steps += steps
+        for events, think_ms, network_ms in happened:
+            self.log += events
+            self.scribe.write(events, think_ms, network_ms)
+
+    def _sit(self) -> None:
+        """Give every player the seat that the match has for it."""
+        for seat in self.seats:
+            seat.number = self.match.seating[seat.player]
+        self.seats.sort(key=lambda seat: seat.number)
 
     def answer(self, seat: Seat, turn: int, actions: Sequence[Action]) -> Status:
         """Take an answer. Raises ActionError for one that the rules refuse (a fault, dealt with before
@@ -102,6 +129,7 @@ class Game:
             self.refused(seat, error)
             raise
         think_ms, network_ms = self._spend(seat)
+        self.steps.append((seat.number, actions, think_ms, network_ms))
         seat.settle()
         self._apply(events, think_ms, network_ms)
         self._ask()
@@ -200,11 +228,13 @@ class Game:
         seat.settle()
         seat.lapsed.add(seat.turn)
         actions = substitute(self.match.legal(seat.number))
+        self.steps.append((seat.number, actions, 0, 0))
         self._apply(self.match.act(seat.number, actions))
 
     # -- the course of the match ----------------------------------------------------------------
 
     def _note(self, event: FaultCommitted) -> None:
+        self.steps.append(event)
         self.log.append(event)
         self.scribe.write((event,))
         self._faulted(event)
@@ -253,3 +283,8 @@ class Game:
                 seat.session.playing -= 1
                 seat.queue()
         self._finished(self)
+
+
+def _handle(key: bytes, spec: GameSpec, player: int) -> str:
+    secret = seat_secret(key, f"handle-{spec.attempt}", spec, player)
+    return base64.urlsafe_b64encode(secret[:16]).rstrip(b"=").decode()

@@ -47,12 +47,12 @@ def _declaration(seat: int, one: Declaration) -> list[object]:
 
 
 class Scribe:
-    """Follows one game. ``versions`` are what the bots said of themselves, by seat."""
+    """Follows one game. ``versions`` are what the bots said of themselves, by player."""
 
     def __init__(self, recorder: Recorder, spec: GameSpec, versions: Sequence[str]) -> None:
         self._recorder = recorder
         self._spec = spec
-        self._versions = list(versions)
+        self.versions = list(versions)
         self._game = (spec.game, spec.attempt)
         self._deals = 0
         self._faults: Counter[tuple[str, str]] = Counter()
@@ -104,7 +104,7 @@ class Scribe:
             deal_set=spec.deal_set,
             deck=spec.deck,
             bots=list(spec.bots),
-            versions=self._versions,
+            versions=self.versions,
             partners_drawn=[
                 {"hands": [_cards(hand) for hand in drawn.hands], "seats": list(drawn.seats)}
                 for drawn in self._draws

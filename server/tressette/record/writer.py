@@ -106,11 +106,17 @@ class Record:
         self.folder = folder
         self.writer = writer
         self._segment_bytes = segment_bytes
+        self._closed_bytes = 0
         self._on_failure = on_failure
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         self._segment = 1
         self._tricks = self._open_segment()
         self._dirty = False
+
+    @property
+    def bytes_written(self) -> int:
+        """The size of all lines so far, those that have not reached the operating system included."""
+        return self._closed_bytes + self._results.size + self._tricks.size
 
     def trick_line(self, kind: str, **fields: object) -> None:
         """Write one line of a game under way."""
@@ -141,6 +147,7 @@ class Record:
             self._dirty = False
             if self._tricks.size >= self._segment_bytes:
                 self._tricks.file.close()
+                self._closed_bytes += self._tricks.size
                 self._segment += 1
                 self._tricks = self._open_segment()
         except OSError as error:

@@ -211,6 +211,7 @@ def declaration_from_wire(message: event_pb.Declaration) -> Declaration:
     return Declaration(kind, of, mask_of(to_card(value) for value in message.cards), message.points)
 
 
+_MOST_DECLARATIONS: Final = len(_DECLARABLE_RANKS) + len(SUIT_LETTERS)
 _PLAIN_CARDS: Final = ((), *((PlayCard(card),) for card in CARDS))
 
 
@@ -222,6 +223,9 @@ def actions_of(answer: arena_pb.Answer, held: Sequence[Declaration]) -> Sequence
         raise MalformedAction(Refusal.UNKNOWN_CARD, f"card: {card} is no card")
     if not (answer.signal or answer.declarations or answer.call_out or answer.monte or answer.discard):
         return _PLAIN_CARDS[card]
+    if len(answer.declarations) > _MOST_DECLARATIONS:
+        # Reading as many as a message holds would keep every other bot waiting.
+        raise MalformedAction(Refusal.MALFORMED, f"declarations: over {_MOST_DECLARATIONS}, one of each")
     actions: list[Action] = [Declare(_held(message, held)) for message in answer.declarations]
     if answer.call_out:
         actions.append(CallOut())

@@ -78,8 +78,9 @@ class ArenaServer:
         await self._server.start()
         return port
 
-    async def stop(self, grace_s: float = 0.5) -> None:
-        """End all streams, each with its Ending, and stop. Takes little more than the grace."""
+    async def stop(self, grace_s: float = 1.0) -> None:
+        """End all streams, each with its Ending, and stop. Takes as long as the bots take to close their
+        streams, for those that do not up to twice the grace."""
         self._service.shut_down()
         if self._service.streams:
             await asyncio.wait(self._service.streams, timeout=grace_s)

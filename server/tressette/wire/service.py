@@ -1,13 +1,13 @@
 """The arena service: who may open a stream, whose session it gets, and what is said at its end.
 
 A stream opens with a Hello. What is wrong with it is said in an Ending before the stream closes, never by
-aborting: a client that is still writing would see only INTERNAL.
+aborting: a client that is still writing would see only INTERNAL. For the same reason the bot is left a moment
+to close the stream first once it has been sent the Ending.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,7 +19,7 @@ from tressette.play.arena import Arena
 from tressette.play.session import Session
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
-from tressette.wire.stream import Stream, read_message
+from tressette.wire.stream import CLOSING_S, Stream
 
 log = structlog.get_logger("tressette.service")
 
@@ -28,8 +28,6 @@ Names = Callable[[str], str | None]
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
-_HEAR_OUT_S: Final = 0.5
-"""How long a stream stays open after its Ending for a bot that does not close its side."""
 
 
 class ArenaService:
@@ -66,28 +64,21 @@ class ArenaService:
         task = asyncio.current_task()
         assert task is not None
         self.streams.add(task)
-        try:
-            ending = await self._session(context)
-            if ending is not None:
-                await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
-                await self._hear_out(context)
-        finally:
-            self.streams.discard(task)
-
-    @staticmethod
-    async def _hear_out(context: Any) -> None:
-        """Let the bot finish what it is writing: a stream that closes meanwhile looks to it like an INTERNAL
-        failure, and it might miss the Ending."""
-        with contextlib.suppress(TimeoutError, Refusal):
-            async with asyncio.timeout(_HEAR_OUT_S):
-                while await read_message(context) is not grpc.aio.EOF:
-                    pass
-
-    async def _session(self, context: Any) -> arena_pb.Ending | None:
-        """Run a stream; returns its last message, None if the bot never said anything."""
         stream = Stream(self._arena, context, self._limits)
         try:
-            hello = await self._hello(context)
+            ending = await self._session(stream)
+            if ending is not None:
+                await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
+                await stream.let_bot_close()
+        finally:
+            stream.abandon()
+            self.streams.discard(task)
+
+    async def _session(self, stream: Stream) -> arena_pb.Ending | None:
+        """Run a stream; returns its last message, None if the bot never said or will not hear anything."""
+        context = stream.context
+        try:
+            hello = await self._hello(stream)
             if hello is None:
                 return None
             stream.open(self._greet(hello), hello)
@@ -97,7 +88,7 @@ class ArenaService:
         session = stream.session
         await self._take_over(session)
         self._links[session] = stream
-        left = False
+        left = stuck = False
         try:
             await context.write(stream.welcome(resumed=bool(hello.resume_token)))
             if hello.resume_token:
@@ -105,11 +96,12 @@ class ArenaService:
                 self._arena.resumed(session)
             else:
                 self._arena.join(session)
-            error = await self._converse(stream)
+            error, stuck = await self._converse(stream)
             # Who says goodbye or misbehaves is gone; who merely vanishes may come back.
             left = error is None or isinstance(error, Refusal)
         finally:
             # Also when grpc cancels this call because the bot is gone.
+            stream.ended.set()
             if self._links.get(session) is stream:
                 del self._links[session]
                 if stream.replaced:
@@ -118,28 +110,31 @@ class ArenaService:
                     self._arena.leave(session)
                 else:
                     self._arena.lost(session)
-            stream.close()
-        return self._ending(session.name, error)
+        return None if stuck else self._ending(session.name, error)
 
-    async def _converse(self, stream: Stream) -> BaseException | None:
-        """Read and write until one of them ends; returns what ended it, None for a goodbye."""
-        tasks = [
+    async def _converse(self, stream: Stream) -> tuple[BaseException | None, bool]:
+        """Read and write until one of them ends; returns what ended it, None for a goodbye, and whether a
+        write hangs because the bot does not read."""
+        stream.reader = asyncio.create_task(stream.read())
+        writer = asyncio.create_task(stream.write())
+        others = [
             asyncio.create_task(part)
-            for part in (
-                stream.read(),
-                stream.write(),
-                stream.measure(),
-                stream.until_replaced(),
-                self._shutting_down(),
-            )
+            for part in (stream.measure(), stream.until_replaced(), self._shutting_down())
         ]
+        stuck: set[asyncio.Task[None]] = set()
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                (stream.reader, writer, *others), return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
-            for task in tasks:
+            stream.close()
+            for task in others:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        return done.pop().exception()
+            # Never cancelled in the middle of a write: the Ending would be a second one beside it.
+            _, stuck = await asyncio.wait((writer,), timeout=CLOSING_S)
+            writer.cancel()
+            await asyncio.gather(writer, *others, return_exceptions=True)
+        return done.pop().exception(), bool(stuck)
 
     async def _take_over(self, session: Session) -> None:
         """End the stream that has the session now, so that no two ever write its news."""
@@ -148,11 +143,11 @@ class ArenaService:
             older.replace()
             await older.ended.wait()
 
-    async def _hello(self, context: Any) -> arena_pb.Hello | None:
+    async def _hello(self, stream: Stream) -> arena_pb.Hello | None:
         """The Hello of a new stream, None if it closes without one. Raises Refusal."""
         try:
             async with asyncio.timeout(self._limits.hello_s):
-                first = await read_message(context)
+                first = await stream.receive()
         except TimeoutError:
             raise Refusal(
                 arena_pb.ERROR_REASON_HELLO_EXPECTED, f"no Hello within {self._limits.hello_s:g} seconds"

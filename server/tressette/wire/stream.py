@@ -7,6 +7,7 @@ network while the bot owes no answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -26,35 +27,33 @@ from tressette.wire.updates import next_response
 
 PING_INTERVAL_S: Final = 5.0
 """How often the network is measured, in seconds."""
+CLOSING_S: Final = 0.5
+"""How long a bot that is sent an Ending may take to close the stream from its side."""
 _PATIENCE_S: Final = 0.005
 """How long receipts, and turns for a busy bot, are kept for company."""
 
 
-async def read_message(context: Any) -> Any:
-    """The next message of a stream or EOF; raises Refusal for bytes that are none."""
-    try:
-        return await context.read()
-    except DecodeError as error:
-        raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"bytes that are no PlayRequest: {error}") from None
-
-
 class Stream:
-    """One Play call, the link of its session. ``ended`` is set when it will neither read nor write again."""
+    """One Play call, the link of its session. ``context`` is grpc's; ``reader`` is the task that reads once
+    there is a session; ``ended`` is set when nothing more will be written for the session."""
 
     def __init__(self, arena: Arena, context: Any, limits: Limits) -> None:
         self._arena = arena
-        self._context = context
+        self.context = context
+        self.reader: asyncio.Task[None] | None = None
+        self.session: Session
+        self.ended = asyncio.Event()
         self._limits = limits
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._receipts_due: asyncio.TimerHandle | None = None
         self._replaced = asyncio.Event()
-        self.ended = asyncio.Event()
+        self._closed = False
+        self._at_end = False
         self._budget = float(limits.burst)
         self._budget_at = arena.clock()
         self._ping: tuple[int, float] | None = None  # nonce, and when it was written (0: not yet)
         self._turns_at_ping = 0
-        self.session: Session
 
     def open(self, name: str, hello: arena_pb.Hello) -> None:
         """Make the session, or take over the one that the Hello names. Raises Refusal."""
@@ -133,10 +132,27 @@ class Stream:
             self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
 
     def close(self) -> None:
-        """Nothing will be read or written any more."""
+        """Nothing more is taken in; ``write`` returns after the message it is sending, if any."""
+        self._closed = True
+        self._wake.set()
         if self._receipts_due is not None:
             self._receipts_due.cancel()
-        self.ended.set()
+
+    async def let_bot_close(self) -> None:
+        """Read on, dropping what comes, until the bot has closed its side; for a moment at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSING_S):
+                if self.reader is not None:
+                    await asyncio.wait((self.reader,))
+                while not self._at_end:
+                    with contextlib.suppress(Refusal):
+                        await self.receive()
+
+    def abandon(self) -> None:
+        """The call is over."""
+        if self.reader is not None:
+            self.reader.cancel()
+            self.reader.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _gather(self) -> None:
         """Wait for something to send and for what belongs with it.
@@ -163,11 +179,13 @@ class Stream:
             self._receipts_due = None
 
     async def write(self) -> None:
-        """Send whatever is waiting, for ever."""
+        """Send whatever is waiting, until the stream is closed."""
         arena, session = self._arena, self.session
-        write = self._context.write
+        write = self.context.write
         while True:
             await self._gather()
+            if self._closed:
+                return
             response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
             if response is not None:
                 # The record is written before anyone sees what comes of it.
@@ -182,12 +200,22 @@ class Stream:
                 session.drain_notice = False
                 await write(arena_pb.PlayResponse(drain=arena_pb.Drain()).SerializeToString())
 
+    async def receive(self) -> Any:
+        """The next message of the bot or EOF; raises Refusal for bytes that are none."""
+        try:
+            request = await self.context.read()
+        except DecodeError as error:
+            reason = arena_pb.ERROR_REASON_MALFORMED
+            raise Refusal(reason, f"bytes that are no PlayRequest: {error}") from None
+        self._at_end = request is grpc.aio.EOF
+        return request
+
     async def read(self) -> None:
         """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
-        context, handle = self._context, self._handle
+        receive, handle = self.receive, self._handle
         while True:
-            request = await read_message(context)
-            if request is grpc.aio.EOF or not handle(request):
+            request = await receive()
+            if request is grpc.aio.EOF or not (self._closed or handle(request)):
                 return
 
     def _charge(self) -> None:

@@ -1,0 +1,319 @@
+"""Keeps the matches of a server that stops, and takes them up again when it is started anew.
+
+Decisions:
+1. What is kept of a match are its steps (answers and faults, ``play.game.Step``), not its state: the rules
+   play them again and must come to the same events, by count and SHA-256, or the match is not taken up.
+2. A match goes on as its next attempt, written from its first deal by the new server's own writer, so that
+   its record is complete in one writer's files. What the old writer has of it is an attempt without a result.
+3. Handles, turn ids, bot seeds, banks and strikes stay; so does the time that an open turn has used. A clock
+   stands still until its bot is back; a bot that does not come back within the grace period has left.
+4. Sessions without a match under way are not kept: their bots lose nothing by a new one.
+5. The file holds deck seeds and the arena's key: it can be read by its owner alone. Resume tokens are
+   hashed in it.
+6. A folder holds one suspension. It is taken up by one server: whoever renames it first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tressette.play.config import PlayConfig, policies_from
+from tressette.play.session import Seat, Session
+from tressette.record.game import GameSpec
+from tressette.rules.accuse import Combination
+from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
+from tressette.rules.cards import parse_card
+from tressette.rules.deck import seeded
+from tressette.rules.errors import RulesError
+from tressette.rules.events import Event, FaultCommitted, FaultEffect, FaultKind
+from tressette.rules.match import Match
+from tressette.rules.scoring import Revoke
+
+if TYPE_CHECKING:
+    from tressette.play.game import Game, Step
+
+SCHEMA: Final = 1
+FILE: Final = "suspended.json"
+
+Happened = tuple[list[Event], int, int]
+"""The events that came of one step, and its think and network time in milliseconds."""
+
+
+class SuspensionError(ValueError):
+    """A file that is none of ours, or a match that the rules do not play to where it stood."""
+
+
+# -- to plain data ----------------------------------------------------------------------------------------
+
+
+def token_hash(resume_token: str) -> str:
+    """What stands for a resume token at rest. The token is random and long, so this needs no salt."""
+    return hashlib.sha256(resume_token.encode()).hexdigest()
+
+
+def suspended(key: bytes, sessions: Mapping[Session, str], games: Sequence[Game], now: float) -> dict[str, Any]:
+    """Plain data of everything under way. sessions: those to keep, with the hashes of their tokens."""
+    return {
+        "v": SCHEMA,
+        "key": key.hex(),
+        "sessions": [_session(session, digest) for session, digest in sessions.items()],
+        "games": [_game(game, now) for game in games],
+    }
+
+
+def _session(session: Session, digest: str) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "name": session.name,
+        "version": session.version,
+        "max_matches": session.max_matches,
+        "resume_token_sha256": digest,
+        "draining": session.draining,
+        "network_s": session.network,
+    }
+
+
+def _game(game: Game, now: float) -> dict[str, Any]:
+    seats = sorted(game.seats, key=lambda seat: seat.player)
+    return {
+        "spec": game.spec.to_json(),
+        "config": _config(game.config),
+        "versions": game.scribe.versions,
+        "played_s": now - game.started_at,
+        "steps": [_step(step) for step in game.steps],
+        "events": len(game.log),
+        "events_sha256": _digest(game.log),
+        "seats": [_seat(seat, now) for seat in seats],
+    }
+
+
+def _config(config: PlayConfig) -> dict[str, Any]:
+    values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return values | {"policies": {str(kind): str(effect) for kind, effect in config.policies.items()}}
+
+
+def _seat(seat: Seat, now: float) -> dict[str, Any]:
+    return {
+        "handle": seat.handle,
+        "session": seat.session.id if seat.session is not None else None,
+        "gone": str(seat.gone),
+        "turn": seat.turn,
+        "open": seat.open,
+        "used_s": None if seat.sent_at is None else now - seat.sent_at,
+        "refusals": seat.refusals,
+        "strikes": seat.strikes,
+        "bank_s": seat.bank,
+        "lapsed": sorted(seat.lapsed),
+    }
+
+
+def _step(step: Step) -> list[Any]:
+    if isinstance(step, FaultCommitted):
+        return ["fault", step.seat, str(step.kind), str(step.effect), step.reason]
+    seat, actions, think_ms, network_ms = step
+    return ["act", seat, [_action(action) for action in actions], think_ms, network_ms]
+
+
+def _action(action: Action) -> list[Any]:
+    if isinstance(action, PlayCard):
+        return ["card", str(action.card), None if action.signal is None else str(action.signal)]
+    if isinstance(action, Declare):
+        return ["declare", str(action.declaration.kind), action.declaration.of]
+    if isinstance(action, Discard):
+        return ["discard", str(action.card)]
+    return ["monte"] if isinstance(action, CallMonte) else ["call_out"]
+
+
+def _digest(events: Sequence[Event]) -> str:
+    return hashlib.sha256("".join(f"{event!r}\n" for event in events).encode()).hexdigest()
+
+
+# -- and back ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedGame:
+    """A match to be taken up, as far as the rules go. spec: of its next attempt; played_s: how long it has
+    been played; seats: see ``seat_restored``; the others as ``Game.take_up`` wants them."""
+
+    spec: GameSpec
+    config: PlayConfig
+    versions: Sequence[str]
+    played_s: float
+    match: Match
+    steps: Sequence[Step]
+    happened: Sequence[Happened]
+    seats: Sequence[Mapping[str, Any]]
+
+    @property
+    def handles(self) -> list[str]:
+        """Of the players in their order."""
+        return [seat["handle"] for seat in self.seats]
+
+
+def game_restored(data: Mapping[str, Any]) -> SuspendedGame:
+    """Play a suspended match up to where it stood. Raises SuspensionError."""
+    try:
+        spec = GameSpec.from_json(data["spec"])
+        match = Match(spec.rules, seeded(spec.seed))
+        steps: list[Step] = []
+        happened: list[Happened] = [(match.start(), 0, 0)]
+        for one in data["steps"]:
+            step = _step_restored(match, one)
+            steps.append(step)
+            happened.append(_played(match, step))
+        log = [event for events, _, _ in happened for event in events]
+        if (len(log), _digest(log)) != (data["events"], data["events_sha256"]):
+            raise SuspensionError(f"game {spec.game}: the rules do not give the same events")
+        return SuspendedGame(
+            spec=dataclasses.replace(spec, attempt=spec.attempt + 1),
+            config=_config_restored(data["config"]),
+            versions=data["versions"],
+            played_s=data["played_s"],
+            match=match,
+            steps=steps,
+            happened=happened,
+            seats=data["seats"],
+        )
+    except (RulesError, LookupError, TypeError, ValueError) as error:
+        raise SuspensionError(f"a suspended game cannot be played again: {error}") from error
+
+
+def session_restored(data: Mapping[str, Any]) -> Session:
+    """A suspended session, detached. Raises KeyError."""
+    session = Session(data["name"], data["version"], data["max_matches"], wake=lambda: None)
+    session.id = data["id"]
+    session.draining = data["draining"]
+    session.network = data["network_s"]
+    session.detach()
+    return session
+
+
+def seat_restored(seat: Seat, data: Mapping[str, Any], now: float) -> None:
+    """Put a seat back to where it stood; a turn that was sent counts as sent ``used_s`` ago."""
+    seat.gone = FaultKind(data["gone"])
+    seat.turn, seat.open = data["turn"], data["open"]
+    seat.sent_at = None if data["used_s"] is None else now - data["used_s"]
+    seat.asked_at = now
+    seat.refusals, seat.strikes = data["refusals"], data["strikes"]
+    seat.bank = data["bank_s"]
+    seat.lapsed = set(data["lapsed"])
+
+
+def _config_restored(data: Mapping[str, Any]) -> PlayConfig:
+    return PlayConfig(**{**data, "policies": policies_from(data["policies"])})
+
+
+def _step_restored(match: Match, data: Sequence[Any]) -> Step:
+    if data[0] == "fault":
+        _, seat, kind, effect, reason = data
+        return FaultCommitted(seat, FaultKind(kind), FaultEffect(effect), reason)
+    _, seat, actions, think_ms, network_ms = data
+    return seat, [_action_restored(match, seat, action) for action in actions], think_ms, network_ms
+
+
+def _action_restored(match: Match, seat: int, data: Sequence[Any]) -> Action:
+    kind, *rest = data
+    if kind == "card":
+        card, signal = rest
+        return PlayCard(parse_card(card), None if signal is None else Signal(signal))
+    if kind == "declare":
+        held = {one.key: one for one in match.declarable(seat)}
+        return Declare(held[Combination(rest[0]), rest[1]])
+    if kind == "discard":
+        return Discard(parse_card(rest[0]))
+    return {"monte": CallMonte(), "call_out": CallOut()}[kind]
+
+
+def _played(match: Match, step: Step) -> Happened:
+    if not isinstance(step, FaultCommitted):
+        seat, actions, think_ms, network_ms = step
+        return match.act(seat, actions), think_ms, network_ms
+    events: list[Event] = [step]
+    if step.effect in tuple(Revoke):
+        events += match.revoke(step.seat, Revoke(step.effect))
+    return events, 0, 0
+
+
+# -- the file ---------------------------------------------------------------------------------------------
+
+
+def save(folder: Path, data: Mapping[str, Any]) -> Path:
+    """Put the suspension into a record folder, whole or not at all; returns the file. Raises OSError,
+    FileExistsError if there is one that nobody has taken up."""
+    path = folder / FILE
+    temporary = folder / f"{FILE}.{os.getpid()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(data, file, separators=(",", ":"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)  # unlike a rename this never replaces another server's
+    finally:
+        temporary.unlink()
+    _sync_folder(folder)
+    return path
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Suspension:
+    """A suspension that this process has taken out of its folder. ``done`` forgets it, ``put_back`` leaves
+    it to the next server."""
+
+    def __init__(self, folder: Path, path: Path, data: Mapping[str, Any]) -> None:
+        self.data = data
+        self._folder = folder
+        self._path = path
+
+    @property
+    def key(self) -> bytes:
+        """The arena's key."""
+        return bytes.fromhex(self.data["key"])
+
+    def done(self) -> None:
+        """All of it is under way again."""
+        self._path.unlink()
+        _sync_folder(self._folder)
+
+    def put_back(self) -> None:
+        """None of it is."""
+        with contextlib.suppress(FileExistsError):
+            os.link(self._path, self._folder / FILE)
+            self._path.unlink()
+
+
+def claim(folder: Path, writer: str) -> Suspension | None:
+    """Take the suspension of a record folder, if there is one, for the server with this writer; no other
+    gets it then. Raises SuspensionError, leaving a file that is none of ours where it is, and OSError."""
+    path = folder / f"{FILE}.{writer}"
+    try:
+        os.rename(folder / FILE, path)
+    except FileNotFoundError:
+        return None
+    suspension = Suspension(folder, path, {})
+    try:
+        data = json.loads(path.read_bytes())
+        if data["v"] != SCHEMA:
+            raise SuspensionError(f"schema {data['v']}")
+        suspension.data = data
+        _ = suspension.key, data["sessions"], data["games"]
+    except (LookupError, TypeError, ValueError) as error:
+        suspension.put_back()
+        raise SuspensionError(f"{folder / FILE} cannot be read: {error!r}") from error
+    return suspension
