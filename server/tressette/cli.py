@@ -11,6 +11,7 @@ import click
 _COMMANDS: Final = {
     # name: (module, attribute, short help shown in the list, extra that it needs)
     "serve": ("tressette.commands.serve", "serve", "Run an arena that bots connect to.", ""),
+    "token": ("tressette.commands.token", "token", "Make, list and revoke the tokens of bots.", ""),
     "bot": ("tressette_bot.cli", "bot", "Run one of the reference bots.", ""),
     "rules": ("tressette.commands.rules", "rules", "List and show presets and their options.", ""),
     "replay": ("tressette.commands.replay", "replay", "Show a recorded game trick by trick.", ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Collection
 from typing import Final
 
 import grpc
@@ -77,6 +78,10 @@ class ArenaServer:
             raise BadAddress(f"cannot listen on {address}: {error}") from None
         await self._server.start()
         return port
+
+    def keep_only(self, token_ids: Collection[str]) -> None:
+        """End every session that came in with another token than these, each with its Ending."""
+        self._service.keep_only(token_ids)
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """End all streams, each with its Ending, and stop. Takes as long as the bots take to close their

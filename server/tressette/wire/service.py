@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import grpc
 import structlog
@@ -20,6 +22,7 @@ from tressette.play.session import Session
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
 from tressette.wire.stream import CLOSING_S, Stream
+from tressette.wire.tokens import token_id
 
 log = structlog.get_logger("tressette.service")
 
@@ -28,6 +31,14 @@ Names = Callable[[str], str | None]
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Admission:
+    """The id of the token that let a session's newest stream in, and whether that is still good."""
+
+    token_id: str
+    revoked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ArenaService:
@@ -39,12 +50,21 @@ class ArenaService:
         self._names = names
         self._limits = limits or Limits()
         self._links: dict[Session, Stream] = {}
+        self._admissions: WeakKeyDictionary[Session, _Admission] = WeakKeyDictionary()
         self.streams: set[asyncio.Task[Any]] = set()
         self._closed = asyncio.Event()
 
     def shut_down(self) -> None:
         """Have every stream end, and refuse new ones."""
         self._closed.set()
+
+    def keep_only(self, token_ids: Collection[str]) -> None:
+        """End every session that came in with another token than these."""
+        for session, admission in list(self._admissions.items()):
+            if admission.token_id not in token_ids:
+                admission.revoked.set()
+                if not session.attached:
+                    self._arena.leave(session)
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to add to a server. Responses are serialized here, which the generated code cannot know."""
@@ -88,6 +108,7 @@ class ArenaService:
         session = stream.session
         await self._take_over(session)
         self._links[session] = stream
+        self._admissions[session] = admission = _Admission(token_id(hello.token))
         left = stuck = False
         try:
             await context.write(stream.welcome(resumed=bool(hello.resume_token)))
@@ -96,7 +117,7 @@ class ArenaService:
                 self._arena.resumed(session)
             else:
                 self._arena.join(session)
-            error, stuck = await self._converse(stream)
+            error, stuck = await self._converse(stream, admission)
             # Who says goodbye or misbehaves is gone; who merely vanishes may come back.
             left = error is None or isinstance(error, Refusal)
         finally:
@@ -112,14 +133,19 @@ class ArenaService:
                     self._arena.lost(session)
         return None if stuck else self._ending(session.name, error)
 
-    async def _converse(self, stream: Stream) -> tuple[BaseException | None, bool]:
+    async def _converse(self, stream: Stream, admission: _Admission) -> tuple[BaseException | None, bool]:
         """Read and write until one of them ends; returns what ended it, None for a goodbye, and whether a
         write hangs because the bot does not read."""
         stream.reader = asyncio.create_task(stream.read())
         writer = asyncio.create_task(stream.write())
         others = [
             asyncio.create_task(part)
-            for part in (stream.measure(), stream.until_replaced(), self._shutting_down())
+            for part in (
+                stream.measure(),
+                stream.until_replaced(),
+                self._revoked(admission),
+                self._shutting_down(),
+            )
         ]
         stuck: set[asyncio.Task[None]] = set()
         try:
@@ -164,6 +190,11 @@ class ArenaService:
         raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
 
     @staticmethod
+    async def _revoked(admission: _Admission) -> None:
+        await admission.revoked.wait()
+        raise Refusal(arena_pb.ERROR_REASON_UNAUTHENTICATED, "token: revoked")
+
+    @staticmethod
     def _ending(name: str, error: BaseException | None) -> arena_pb.Ending:
         """What a bot is told at the end of its session, by what ended it."""
         if error is None:
@@ -181,9 +212,9 @@ class ArenaService:
             raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
         if not hello.min_protocol <= PROTOCOL <= hello.max_protocol:
             raise Refusal(arena_pb.ERROR_REASON_PROTOCOL_VERSION, f"this arena speaks protocol {PROTOCOL}")
-        for field in ("version", "client"):
-            if len(getattr(hello, field)) > _TEXT_LIMIT:
-                raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"{field}: over {_TEXT_LIMIT} characters")
+        for text in ("version", "client"):
+            if len(getattr(hello, text)) > _TEXT_LIMIT:
+                raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"{text}: over {_TEXT_LIMIT} characters")
         if len(self.streams) > self._limits.max_streams:
             raise Refusal(arena_pb.ERROR_REASON_TOO_MANY_SESSIONS, "the arena is full")
         name = self._name_of(hello)

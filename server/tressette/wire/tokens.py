@@ -1,8 +1,8 @@
 """Bot tokens: whoever shows one plays under the name that it stands for.
 
-Vocabulary: a **token** is the secret text in a bot's Hello, ``tressette_`` and 32 random bytes. Its **digest**
-is its SHA-256, all that is ever stored; its **id** is the beginning of that, which may be shown anywhere. A
-name may have several tokens, so that one can be replaced without a pause.
+Vocabulary: a **token** is the secret text in a bot's Hello, ``tressette_`` and 32 random bytes. Its
+**digest** is its SHA-256, all that is ever stored; its **id** is the beginning of that, which may be shown
+anywhere. A name may have several tokens, so that one can be replaced without a pause.
 
 The file has one JSON object a line::
 
@@ -124,7 +124,8 @@ class TokenFile:
     def __init__(self, path: Path) -> None:
         """Raises TokenFileDamaged, OSError."""
         self._path = path
-        self._state, self._tokens = self._read()
+        self._seen: object = _state(path)
+        self._tokens = read_tokens(path)
         self._complaint = ""
 
     def name_of(self, token: str) -> str | None:
@@ -141,25 +142,31 @@ class TokenFile:
         self._refresh()
         return frozenset(token.id for token in self._tokens)
 
-    def _read(self) -> tuple[tuple[int, int, int], tuple[Token, ...]]:
-        with self._path.open("rb") as file:
-            state = _state(os.fstat(file.fileno()))
-            return state, _parse(self._path, file.read())
-
     def _refresh(self) -> None:
         try:
-            if _state(self._path.stat()) != self._state or self._complaint:
-                self._state, self._tokens = self._read()
-                log.info("tokens read", file=str(self._path), tokens=len(self._tokens))
-            self._complaint = ""
-        except (OSError, TokenFileDamaged) as error:
-            if str(error) != self._complaint:
-                self._complaint = str(error)
-                log.error("tokens not read, those read before stay good", reason=self._complaint)
+            state = _state(self._path)
+            if state == self._seen:
+                return
+            self._tokens = read_tokens(self._path)
+        except TokenFileDamaged as error:
+            self._seen = state
+            self._complain(str(error))
+        except OSError as error:
+            self._seen = None  # it may be readable the next time, unchanged
+            self._complain(str(error))
+        else:
+            self._seen, self._complaint = state, ""
+            log.info("tokens read", file=str(self._path), tokens=len(self._tokens))
+
+    def _complain(self, reason: str) -> None:
+        if reason != self._complaint:
+            self._complaint = reason
+            log.error("tokens not read, those read before stay good", reason=reason)
 
 
-def _state(stat: os.stat_result) -> tuple[int, int, int]:
+def _state(path: Path) -> tuple[int, int, int]:
     """What is different when a file has changed."""
+    stat = path.stat()
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
@@ -175,6 +182,7 @@ def new_token(path: Path, name: str) -> tuple[str, Token]:
         raise TokenError(f"{name!r} looks like the id of a token, which would make revoking ambiguous")
     text = PREFIX + secrets.token_urlsafe(32)
     token = Token(name, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), _digest(text))
+    path = path.resolve()  # a link stays a link
     with _locked(path.parent):
         _replace(path, [*(read_tokens(path) if path.exists() else ()), token])
     return text, token
@@ -182,6 +190,7 @@ def new_token(path: Path, name: str) -> tuple[str, Token]:
 
 def revoke_tokens(path: Path, which: str) -> list[Token]:
     """Remove the token with this id, or all of this name; returns them. Raises TokenError, OSError."""
+    path = path.resolve()
     with _locked(path.parent):
         tokens = read_tokens(path)
         gone = [token for token in tokens if which in (token.name, token.id)]
@@ -206,7 +215,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _replace(path: Path, tokens: Sequence[Token]) -> None:
     """Write the whole file beside itself and put it in its place."""
-    path = path.resolve()  # a link stays a link
     lines = (
         orjson.dumps({"name": token.name, "created": token.created, "sha256": token.digest}) + b"\n"
         for token in tokens
