@@ -1,5 +1,7 @@
-import { Card } from "./gen/tressette/v1/card.js";
+import type { Card } from "./gen/tressette/v1/card.js";
 import { Signal, type Declaration, type MatchEnded } from "./gen/tressette/v1/event.js";
+import { Objective } from "./gen/tressette/v1/rules.js";
+import { strengthOf, thirdsOf } from "./cards.js";
 import type { Match, View } from "./view.js";
 
 /**
@@ -15,19 +17,31 @@ export abstract class Bot {
     return view.legal.declarations;
   }
 
-  /** The card that the dealer of three sets aside, one of view.legal.discards: the first. */
+  /**
+   * The card that the dealer of three sets aside for the winner of the last trick, one of view.legal.discards:
+   * where points are avoided the strongest, the most valuable among equals, where they are wanted the weakest
+   * of those worth least.
+   */
   discard(view: View): Card {
-    return view.legal.discards[0] as Card;
+    const by =
+      view.rules.objective === Objective.LEAST
+        ? (card: Card) => -(10 * strengthOf(card) + thirdsOf(card))
+        : (card: Card) => 10 * thirdsOf(card) + strengthOf(card);
+    return view.legal.discards.reduce((best, card) => (by(card) < by(best) ? card : best));
   }
 
-  /** Whether to void the deal, asked when view.legal.monte: no. */
-  monte(_view: View): boolean {
-    return false;
+  /** Whether to void the deal, asked when view.legal.monte: only where points are wanted. */
+  monte(view: View): boolean {
+    return view.rules.objective === Objective.MOST;
   }
 
-  /** Whether to claim that the own side has reached the target, asked when view.legal.callOut: no. */
-  callOut(_view: View): boolean {
-    return false;
+  /**
+   * Whether to claim, instead of playing a card, that the own side has reached the target, asked when
+   * view.legal.callOut; a wrong claim loses 11 points. Exactly when it is right.
+   */
+  callOut({ match, rules }: View): boolean {
+    const points = Math.floor((match.thirds[match.side] ?? 0) / 3) + (match.totals[match.side] ?? 0) / 6;
+    return rules.end?.$case === "firstTo" && points >= rules.end.value.target;
   }
 
   /** The signal that goes with the card chosen, asked when view.legal.signals: none. */

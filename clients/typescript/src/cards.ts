@@ -21,6 +21,20 @@ export function cardOf(suit: number, rank: number): Card {
   return 10 * suit + rank + 1;
 }
 
+/** How strong a card is in its suit: 0 for the four up to 9 for the three (4 5 6 7 F C R A 2 3). */
+export function strengthOf(card: Card): number {
+  return "4567FCRA23".indexOf(RANKS.charAt(rankOf(card)));
+}
+
+/**
+ * What a card is worth in thirds of a point: 3 for an asso, 1 for due, tre and figures, 0 for the rest. Rules
+ * with another value for the ace of bastoni (RuleSet.aceOfBastoni) are not looked at.
+ */
+export function thirdsOf(card: Card): number {
+  const rank = rankOf(card);
+  return rank === 0 ? 3 : rank <= 2 || rank >= 7 ? 1 : 0;
+}
+
 /** How a card is written: its rank (A 2 3 4 5 6 7 F C R), then its suit (d c s b), such as "3d". */
 export function cardText(card: Card): string {
   if (!(Number.isInteger(card) && card >= 1 && card <= 40)) {

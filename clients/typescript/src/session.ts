@@ -15,13 +15,12 @@ import {
   type PlayResponse,
   type Welcome,
 } from "./gen/tressette/v1/arena_service.js";
-import type { Event, MatchEnded } from "./gen/tressette/v1/event.js";
 import type { Turn } from "./gen/tressette/v1/view.js";
 import { Match, View } from "./view.js";
 
 const PROTOCOL = 1;
-/** How long a first connection, which has no grace period yet, is tried. */
-const FIRST_GRACE_MS = 10_000;
+/** How long a connection is tried while there is nothing to lose: at first, and between matches. */
+const IDLE_GRACE_MS = 10_000;
 /** How long one stream may take to its Welcome. */
 const WELCOME_MS = 5_000;
 /** How long the arena may take to end a stream: to its Ending after a Goodbye, to close after the Ending. */
@@ -56,18 +55,6 @@ class Running {
     readonly handle: string,
     readonly match: Match,
   ) {}
-
-  /** Take in those events that are new; the end of the match, if it is among them. */
-  add(first: number, events: readonly Event[]): MatchEnded | undefined {
-    const known = this.match.events as Event[];
-    if (events.length > 0 && first > known.length + 1) {
-      throw new ProtocolError(`events ${known.length + 1} to ${first - 1} of ${this.handle} are missing`);
-    }
-    const news = events.slice(known.length + 1 - first);
-    known.push(...news);
-    const last = news.at(-1)?.kind;
-    return last?.$case === "matchEnded" ? last.value : undefined;
-  }
 }
 
 /** Whether an address ("host:port") is this machine, where nobody else listens. */
@@ -99,28 +86,37 @@ export class Session {
 
   /** Play until the arena ends the session or leave() is called. */
   async play(): Promise<void> {
+    await this.#keepUp();
+    if (this.#failure !== undefined) {
+      throw this.#failure;
+    }
+  }
+
+  async #keepUp(): Promise<void> {
     let backoff = FIRST_BACKOFF_MS;
     let lostAt = performance.now();
     while (!this.#left.signal.aborted) {
       const error = await this.#connect();
-      if (this.#failure !== undefined) {
-        throw this.#failure;
-      }
       if (this.#left.signal.aborted || this.#ending?.reason === ErrorReason.SHUTTING_DOWN) {
         return;
+      }
+      if (this.#ending?.reason === ErrorReason.RESUME_UNKNOWN && this.#matches.size === 0 && this.#welcome) {
+        this.#ending = this.#welcome = undefined; // an idle session is not kept, and another is as good
+        continue;
       }
       if (this.#ending !== undefined) {
         throw new RefusedError(this.#ending.reason, this.#ending.message);
       }
+      const reason = error?.message ?? "closed by the arena";
       if (this.#welcomed) {
-        this.options.log(`connection lost (${error?.message ?? "closed by the arena"}), trying again`);
+        this.options.log(`connection lost (${reason}), trying again`);
         backoff = FIRST_BACKOFF_MS;
         lostAt = performance.now();
       }
-      const grace = this.#welcome?.graceMs ?? FIRST_GRACE_MS;
+      const grace = this.#welcome && this.#matches.size > 0 ? this.#welcome.graceMs : IDLE_GRACE_MS;
       const hopeless = this.#welcome === undefined && error?.code !== status.UNAVAILABLE;
       if (hopeless || performance.now() - lostAt + backoff > grace) {
-        throw new ConnectionLostError(error?.message ?? "closed by the arena", { cause: error });
+        throw new ConnectionLostError(`${this.address}: ${reason}`, { cause: error });
       }
       await delay(backoff * (0.5 + Math.random() / 2), undefined, { signal: this.#left.signal }).catch(() => {});
       backoff = Math.min(2 * backoff, LONGEST_BACKOFF_MS);
@@ -185,7 +181,8 @@ export class Session {
       stream.on("error", (cause: ServiceError) => {
         error = cause;
       });
-      stream.on("close", () => {
+      stream.on("end", () => {
+        // Comes whatever the status, after the last message and, if there is one, the error.
         clearTimeout(slow);
         this.#stream = undefined;
         client.close();
@@ -233,6 +230,9 @@ export class Session {
   }
 
   #takeIn({ errors, updates }: Batch): void {
+    if (this.#left.signal.aborted) {
+      return;
+    }
     for (const error of errors) {
       this.options.log(`${ErrorReason[error.reason] ?? error.reason}: ${error.message} ${error.field}`.trimEnd());
       const running = this.#matches.get(error.handle);
@@ -259,7 +259,7 @@ export class Session {
       this.#matches.set(handle, running);
       this.bot.matchStarted(running.match);
     }
-    const ended = running.add(firstEvent, events);
+    const ended = running.match.take(firstEvent, events);
     if (ended !== undefined) {
       this.#matches.delete(handle);
       this.#over.set(handle, running.match.events.length);
@@ -325,20 +325,21 @@ export class Session {
   }
 
   #send(message: NonNullable<PlayRequest["message"]>): void {
-    this.#stream?.write({ message });
+    if (this.#ending === undefined) {
+      this.#stream?.write({ message });
+    }
   }
 
   #cancelAfter(ms: number): void {
     const stream = this.#stream;
-    const timer = setTimeout(() => stream?.cancel(), ms);
-    stream?.once("close", () => clearTimeout(timer));
+    if (stream !== undefined) {
+      const timer = setTimeout(() => stream.cancel(), ms);
+      stream.once("end", () => clearTimeout(timer));
+    }
   }
 
   /** An error in the bot, or one of the protocol, ends the session. */
   #guard(action: () => void): void {
-    if (this.#left.signal.aborted && this.#failure !== undefined) {
-      return;
-    }
     try {
       action();
     } catch (error) {

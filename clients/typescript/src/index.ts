@@ -1,0 +1,11 @@
+export { Bot } from "./bot.js";
+export { cardOf, cardsText, cardText, parseCard, parseCards, rankOf, strengthOf, suitOf, thirdsOf } from "./cards.js";
+export { ConnectionLostError, ProtocolError, RefusedError } from "./errors.js";
+export { Random } from "./random.js";
+export { run, type RunOptions } from "./run.js";
+export { Match, View } from "./view.js";
+export { ErrorReason, type MatchStarted } from "./gen/tressette/v1/arena_service.js";
+export * from "./gen/tressette/v1/card.js";
+export * from "./gen/tressette/v1/event.js";
+export * from "./gen/tressette/v1/rules.js";
+export type { Clock, LegalActions } from "./gen/tressette/v1/view.js";
