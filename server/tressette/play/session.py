@@ -45,6 +45,9 @@ class Status(Enum):
 class UnknownHandle(Exception):
     """An answer for a seat that this session does not play."""
 
+    def __init__(self) -> None:
+        super().__init__("no match of this session")
+
 
 class UnknownTurn(Exception):
     """An answer to a turn that was never asked."""
@@ -295,7 +298,7 @@ class Session:
 
     def _answer_to_finished(self, handle: str, turn: int) -> None:
         if handle not in self._finished:
-            self.refuse(handle, turn, UnknownHandle(handle))
+            self.refuse(handle, turn, UnknownHandle())
             return
         last, lapsed = self._finished[handle]
         if 1 <= turn <= last:

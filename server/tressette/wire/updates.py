@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tressette.play.session import (
-    Disqualified,
-    Refused,
-    Seat,
-    Session,
-    Status,
-    UnknownHandle,
-    UnknownTurn,
-)
-from tressette.rules.errors import ActionError
+from tressette.play.session import Seat, Session, Status
 from tressette.v1 import arena_service_pb2 as arena_pb
-from tressette.wire import encode
-from tressette.wire.convert import REASONS, event_to_wire, rules_to_wire
+from tressette.wire import encode, errors
+from tressette.wire.convert import event_to_wire, rules_to_wire
 
 _STATUS: Final[dict[Status, Any]] = {
     Status.ACCEPTED: arena_pb.RECEIPT_STATUS_ACCEPTED,
@@ -32,29 +23,14 @@ def next_response(session: Session, now: float, unix_ms: int) -> bytes | None:
     if not (news or receipts or refused):
         return None
     fields = [encode.receipt(handle, turn, _STATUS[status]) for handle, turn, status in receipts]
-    fields += [encode.error(_error(one)) for one in refused]
+    fields += [
+        encode.error(errors.to_wire(one.error, one.handle, one.turn, one.may_retry)) for one in refused
+    ]
     sent = encode.sent(unix_ms)
     for seat in news:
         fields.append(_update(seat, now, sent))
         session.delivered(seat)
     return encode.response(fields)
-
-
-def _error(one: Refused) -> arena_pb.Error:
-    error = one.error
-    if isinstance(error, ActionError):
-        reason: Any = REASONS[error.code]
-        text = error.reason
-    else:
-        reason = {
-            UnknownHandle: arena_pb.ERROR_REASON_UNKNOWN_HANDLE,
-            UnknownTurn: arena_pb.ERROR_REASON_UNKNOWN_TURN,
-            Disqualified: arena_pb.ERROR_REASON_DISQUALIFIED,
-        }[type(error)]
-        text = "no match of this session" if isinstance(error, UnknownHandle) else str(error)
-    return arena_pb.Error(
-        reason=reason, message=text, handle=one.handle, turn_id=one.turn, may_retry=one.may_retry
-    )
 
 
 def _update(seat: Seat, now: float, sent: bytes) -> bytes:
