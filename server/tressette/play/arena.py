@@ -22,10 +22,18 @@ from typing import Any
 
 import structlog
 
-from tressette.play import suspend
 from tressette.play.config import PlayConfig
 from tressette.play.game import Game
 from tressette.play.session import Seat, Session
+from tressette.play.suspend import (
+    RestoredSession,
+    SuspendedGame,
+    SuspensionError,
+    game_restored,
+    sessions_restored,
+    suspended,
+    token_hash,
+)
 from tressette.record.game import GameSpec
 from tressette.record.writer import NullRecorder, Recorder
 from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind
@@ -70,7 +78,7 @@ class Arena:
         self._ended = asyncio.Event()  # a game has; see until_idle
         self._by_token_hash: dict[str, Session] = {}
         self._token_hashes: dict[Session, str] = {}
-        # Restored sessions whose bots have not come back yet, and the turns they had been sent: no clock runs.
+        # Restored sessions whose bots are not back, and the turns that they had been sent: no clock runs.
         self._away: dict[Session, list[tuple[Seat, float]]] = {}
         self._grace: dict[Session, asyncio.TimerHandle] = {}
         self._key = key
@@ -86,21 +94,21 @@ class Arena:
     def join(self, session: Session) -> None:
         """A bot has connected."""
         log.info("session opened", **_about(session), version=session.version)
-        self._enter(session, suspend.token_hash(session.resume_token))
+        self._enter(session, token_hash(session.resume_token))
         if self.draining:
             _say_drain(session)
 
-    def _enter(self, session: Session, token_hash: str) -> None:
+    def _enter(self, session: Session, hashed: str) -> None:
         self.sessions.setdefault(session.name, []).append(session)
-        self._by_token_hash[token_hash] = session
-        self._token_hashes[session] = token_hash
+        self._by_token_hash[hashed] = session
+        self._token_hashes[session] = hashed
         if self._on_session is not None:
             self._on_session(session, True)
         self._fill_soon()
 
     def resumable(self, resume_token: str, name: str) -> Session | None:
         """The session that a bot may take over with this token, attached or not; None if there is none."""
-        session = self._by_token_hash.get(suspend.token_hash(resume_token))
+        session = self._by_token_hash.get(token_hash(resume_token))
         if session is None or session.name != name:
             return None
         session.resume_token = resume_token  # a restored session does not know it
@@ -273,29 +281,77 @@ class Arena:
             await self._ended.wait()
 
     def suspend(self) -> dict[str, Any]:
-        """Plain data of all games under way and the sessions that play them, for ``restore``; close the arena
-        in the same pass of the loop."""
-        playing = {
-            session: token_hash for session, token_hash in self._token_hashes.items() if session.playing
-        }
-        return suspend.suspended(self._key, playing, list(self.games), self.clock(), self._used())
+        """Plain data of all games under way and the sessions that play them, for ``restore``. Close the arena
+        in the same pass of the loop: nothing may move the games on."""
+        for session in self._away:
+            self._count_anew(session)
+        playing = {session: known for session, known in self._token_hashes.items() if session.playing}
+        return suspended(self._key, playing, list(self.games), self.clock())
 
     def restore(self, data: Mapping[str, Any], grace_s: float) -> int:
-        """Take up what ``suspend`` gave an arena with the same key; returns how many games there are. Its
-        sessions are detached and have ``grace_s`` to come back; no clock runs for them meanwhile. Call it
-        before anything else; raises SuspensionError for data that are none of ours."""
-        sessions = suspend.sessions_restored(data)
+        """Take up what ``suspend`` gave an arena with the same key; returns how many games that are. Their
+        sessions are detached and have ``grace_s`` to come back; no clock runs for them until then. Call it
+        before anything else. Raises SuspensionError for data that are none of ours, before any effect; a game
+        that cannot be played to where it stood is left out and logged."""
+        sessions = sessions_restored(data)
         now = self.clock()
         for one in data["games"]:
             try:
-                restored = suspend.game_restored(one)
-            except suspend.SuspensionError as error:
+                game = game_restored(one, sessions)
+            except SuspensionError as error:
                 log.error("game not taken up", error=str(error))
-                continue
-            self._take_up(restored, [sessions.get(seat["session"]) for seat in restored.seats], now)
-        for session, token_hash in sessions.values():
-            pass
+            else:
+                self._take_up(game, [sessions.get(seat.session) for seat in game.seats], now)
+        for restored in sessions.values():
+            if restored.session.playing:
+                self._expect(restored, now, grace_s)
         return len(self.games)
+
+    def _take_up(
+        self, taken_up: SuspendedGame, sessions: Sequence[RestoredSession | None], now: float
+    ) -> None:
+        game = self._new_game(
+            taken_up.spec,
+            taken_up.config,
+            [restored.session if restored is not None else None for restored in sessions],
+            [seat.handle for seat in taken_up.seats],
+        )
+        game.started_at = now - taken_up.played_s
+        game.scribe.versions = list(taken_up.versions)
+        game.take_up(taken_up.match, taken_up.steps, taken_up.happened)
+        for seat in game.seats:
+            taken_up.seats[seat.player].restore(seat, now)
+
+    def _expect(self, restored: RestoredSession, now: float, grace_s: float) -> None:
+        """Wait for the bot of a restored session, whose turns stand as of ``now``."""
+        session = restored.session
+        sent = [
+            (seat, now - seat.sent_at)
+            for seat in session.seats.values()
+            if seat.open and seat.sent_at is not None
+        ]
+        session.owed = len(sent)
+        self._away[session] = sent
+        self._enter(session, restored.token_hash)
+        self._grace[session] = asyncio.get_running_loop().call_later(grace_s, self.leave, session)
+        log.info("session awaited", **_about(session), grace_s=grace_s)
+
+    def _count_anew(self, session: Session) -> None:
+        """The turns that a session was sent before a restart have used no time since."""
+        now = self.clock()
+        for seat, used in self._away[session]:
+            if seat.open and seat.sent_at is not None:  # else another turn was asked meanwhile
+                seat.sent_at = now - used
+
+    def _returned(self, session: Session) -> None:
+        """The bot of a restored session is back: its clocks run."""
+        if session not in self._away:
+            return
+        self._count_anew(session)
+        del self._away[session]
+        for seat in session.seats.values():
+            seat.asked_at = self.clock()
+            self._watch(seat)
 
     # -- deadlines ------------------------------------------------------------------------------
 
@@ -303,7 +359,7 @@ class Arena:
         """Keep one entry for each seat in the queue. It may be early (the turn it was made for has been
         answered), never late, since a later turn of a seat always has a later deadline."""
         due = seat.game.deadline(seat)
-        if due is None:
+        if due is None or seat.session in self._away:
             return
         seat.timed = True
         heapq.heappush(self._due, (due, next(self._order), seat))
@@ -350,6 +406,7 @@ class Arena:
         for timer in self._grace.values():
             timer.cancel()
         self._grace.clear()
+        self._away.clear()
         self._due.clear()
         self.games.clear()
         self.waiting.clear()
@@ -364,3 +421,8 @@ def _about(session: Session) -> dict[str, object]:
         "max_matches": session.max_matches,
         "turns": session.turns,
     }
+
+
+def _say_drain(session: Session) -> None:
+    session.drain_notice = True
+    session.wake()

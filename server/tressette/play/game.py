@@ -32,7 +32,6 @@ from tressette.rules.match import Match
 from tressette.rules.scoring import Revoke
 from tressette.rules.substitute import substitute
 
-
 Acted = tuple[int, Sequence[Action], int, int]
 """An answer as it was played: seat, actions, and the think and network time in milliseconds."""
 Step = Acted | FaultCommitted

@@ -20,7 +20,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -59,7 +59,9 @@ def token_hash(resume_token: str) -> str:
     return hashlib.sha256(resume_token.encode()).hexdigest()
 
 
-def suspended(key: bytes, sessions: Mapping[Session, str], games: Sequence[Game], now: float) -> dict[str, Any]:
+def suspended(
+    key: bytes, sessions: Mapping[Session, str], games: Sequence[Game], now: float
+) -> dict[str, Any]:
     """Plain data of everything under way. sessions: those to keep, with the hashes of their tokens."""
     return {
         "v": SCHEMA,
@@ -140,9 +142,42 @@ def _digest(events: Sequence[Event]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoredSession:
+    """A session without its bot, and what its resume token hashes to."""
+
+    session: Session
+    token_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedSeat:
+    """One player's seat. session: the id of its session, None where that had left; used_s: how long ago the
+    open turn had been sent, None if it had not; the others as in ``play.session.Seat``."""
+
+    handle: str
+    session: str | None
+    gone: FaultKind
+    turn: int
+    open: bool
+    used_s: float | None
+    refusals: int
+    strikes: int
+    bank_s: float
+    lapsed: frozenset[int]
+
+    def restore(self, seat: Seat, now: float) -> None:
+        """Put the seat back to where it stood."""
+        seat.gone, seat.turn, seat.open = self.gone, self.turn, self.open
+        seat.asked_at = now
+        seat.sent_at = None if self.used_s is None else now - self.used_s
+        seat.refusals, seat.strikes, seat.bank = self.refusals, self.strikes, self.bank_s
+        seat.lapsed = set(self.lapsed)
+
+
+@dataclass(frozen=True, slots=True)
 class SuspendedGame:
-    """A match to be taken up, as far as the rules go. spec: of its next attempt; played_s: how long it has
-    been played; seats: see ``seat_restored``; the others as ``Game.take_up`` wants them."""
+    """A match played to where it stood. spec: of its next attempt; played_s: how long it has been played;
+    seats: by player; match, steps, happened: as ``Game.take_up`` wants them."""
 
     spec: GameSpec
     config: PlayConfig
@@ -151,16 +186,28 @@ class SuspendedGame:
     match: Match
     steps: Sequence[Step]
     happened: Sequence[Happened]
-    seats: Sequence[Mapping[str, Any]]
-
-    @property
-    def handles(self) -> list[str]:
-        """Of the players in their order."""
-        return [seat["handle"] for seat in self.seats]
+    seats: Sequence[SuspendedSeat]
 
 
-def game_restored(data: Mapping[str, Any]) -> SuspendedGame:
-    """Play a suspended match up to where it stood. Raises SuspensionError."""
+def sessions_restored(data: Mapping[str, Any]) -> dict[str | None, RestoredSession]:
+    """The suspended sessions by their ids, detached. Raises SuspensionError."""
+    try:
+        return {one["id"]: _session_restored(one) for one in data["sessions"]}
+    except (LookupError, TypeError, ValueError) as error:
+        raise SuspensionError(f"the suspended sessions cannot be read: {error!r}") from error
+
+
+def _session_restored(data: Mapping[str, Any]) -> RestoredSession:
+    session = Session(str(data["name"]), str(data["version"]), int(data["max_matches"]), wake=lambda: None)
+    session.id = str(data["id"])
+    session.draining = bool(data["draining"])
+    session.network = float(data["network_s"])
+    session.detach()
+    return RestoredSession(session, str(data["resume_token_sha256"]))
+
+
+def game_restored(data: Mapping[str, Any], sessions: Container[str | None]) -> SuspendedGame:
+    """Play a suspended match to where it stood. Raises SuspensionError."""
     try:
         spec = GameSpec.from_json(data["spec"])
         match = Match(spec.rules, seeded(spec.seed))
@@ -170,46 +217,39 @@ def game_restored(data: Mapping[str, Any]) -> SuspendedGame:
             step = _step_restored(match, one)
             steps.append(step)
             happened.append(_played(match, step))
-        log = [event for events, _, _ in happened for event in events]
-        if (len(log), _digest(log)) != (data["events"], data["events_sha256"]):
-            raise SuspensionError(f"game {spec.game}: the rules do not give the same events")
-        return SuspendedGame(
+        game = SuspendedGame(
             spec=dataclasses.replace(spec, attempt=spec.attempt + 1),
-            config=_config_restored(data["config"]),
-            versions=data["versions"],
-            played_s=data["played_s"],
+            config=PlayConfig(**{**data["config"], "policies": policies_from(data["config"]["policies"])}),
+            versions=list(data["versions"]),
+            played_s=float(data["played_s"]),
             match=match,
             steps=steps,
             happened=happened,
-            seats=data["seats"],
+            seats=[_seat_restored(seat) for seat in data["seats"]],
         )
-    except (RulesError, LookupError, TypeError, ValueError) as error:
-        raise SuspensionError(f"a suspended game cannot be played again: {error}") from error
+        log = [event for events, _, _ in happened for event in events]
+        if (len(log), _digest(log)) != (data["events"], data["events_sha256"]):
+            raise ValueError("the rules do not give the same events")
+        _check_seats(game, sessions)
+    except (RulesError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise SuspensionError(f"a suspended game cannot be played to where it stood: {error!r}") from error
+    return game
 
 
-def session_restored(data: Mapping[str, Any]) -> Session:
-    """A suspended session, detached. Raises KeyError."""
-    session = Session(data["name"], data["version"], data["max_matches"], wake=lambda: None)
-    session.id = data["id"]
-    session.draining = data["draining"]
-    session.network = data["network_s"]
-    session.detach()
-    return session
+def _seat_restored(data: Mapping[str, Any]) -> SuspendedSeat:
+    return SuspendedSeat(**{**data, "gone": FaultKind(data["gone"]), "lapsed": frozenset(data["lapsed"])})
 
 
-def seat_restored(seat: Seat, data: Mapping[str, Any], now: float) -> None:
-    """Put a seat back to where it stood; a turn that was sent counts as sent ``used_s`` ago."""
-    seat.gone = FaultKind(data["gone"])
-    seat.turn, seat.open = data["turn"], data["open"]
-    seat.sent_at = None if data["used_s"] is None else now - data["used_s"]
-    seat.asked_at = now
-    seat.refusals, seat.strikes = data["refusals"], data["strikes"]
-    seat.bank = data["bank_s"]
-    seat.lapsed = set(data["lapsed"])
-
-
-def _config_restored(data: Mapping[str, Any]) -> PlayConfig:
-    return PlayConfig(**{**data, "policies": policies_from(data["policies"])})
+def _check_seats(game: SuspendedGame, sessions: Container[str | None]) -> None:
+    """The open turns must be those that the match waits for, each of a session that is there."""
+    if len(game.seats) != game.spec.rules.players:
+        raise ValueError("a seat is missing")
+    waiting = {game.match.seating[player] for player, seat in enumerate(game.seats) if seat.open}
+    if game.match.over or waiting != set(game.match.pending):
+        raise ValueError("the match waits for others than were asked")
+    for seat in game.seats:
+        if seat.session not in sessions and (seat.open or seat.session is not None):
+            raise ValueError(f"there is no session {seat.session}")
 
 
 def _step_restored(match: Match, data: Sequence[Any]) -> Step:
@@ -230,7 +270,11 @@ def _action_restored(match: Match, seat: int, data: Sequence[Any]) -> Action:
         return Declare(held[Combination(rest[0]), rest[1]])
     if kind == "discard":
         return Discard(parse_card(rest[0]))
-    return {"monte": CallMonte(), "call_out": CallOut()}[kind]
+    if kind == "monte":
+        return CallMonte()
+    if kind == "call_out":
+        return CallOut()
+    raise ValueError(f"{kind!r} is no action")
 
 
 def _played(match: Match, step: Step) -> Happened:
@@ -238,7 +282,7 @@ def _played(match: Match, step: Step) -> Happened:
         seat, actions, think_ms, network_ms = step
         return match.act(seat, actions), think_ms, network_ms
     events: list[Event] = [step]
-    if step.effect in tuple(Revoke):
+    if step.effect in (FaultEffect.TRANSFER_ALL, FaultEffect.PENALTY):
         events += match.revoke(step.seat, Revoke(step.effect))
     return events, 0, 0
 

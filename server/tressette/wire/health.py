@@ -17,7 +17,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 OVERALL: Final = ""
 """The service name that stands for the whole server."""
 
-_Status = health_pb2.HealthCheckResponse.ServingStatus.ValueType
+_Status = int  # of HealthCheckResponse; the module has no types
+_MAX_WATCHES: Final = 256
 
 
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # its module has no types
@@ -73,6 +74,8 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # its modul
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:  # noqa: N802
         """The status now, and again whenever it changes, until the server stops."""
+        if len(self.watches) >= _MAX_WATCHES:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{_MAX_WATCHES} watches are open")
         task = asyncio.current_task()
         assert task is not None
         self.watches.add(task)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,9 +22,11 @@ import structlog
 from tressette.play.arena import Arena
 from tressette.play.session import Session
 from tressette.v1 import arena_service_pb2 as arena_pb
+from tressette.wire.access import Meter
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
 from tressette.wire.stream import CLOSING_S, Stream
 from tressette.wire.tokens import token_id
+from tressette.wire.updates import next_response
 
 log = structlog.get_logger("tressette.service")
 
@@ -43,7 +47,9 @@ class _Admission:
 
 class ArenaService:
     """Serves one arena. ``names`` gives the name that a bot token stands for, or None for one that is
-    unknown or revoked; without it there are no tokens and the bot's label is its name."""
+    unknown or revoked; without it there are no tokens and the bot's label is its name.
+
+    endings: how many streams have ended for which reason, see ``wire.access``; it only grows."""
 
     def __init__(self, arena: Arena, names: Names | None = None, limits: Limits | None = None) -> None:
         self._arena = arena
@@ -52,7 +58,13 @@ class ArenaService:
         self._links: dict[Session, Stream] = {}
         self._admissions: WeakKeyDictionary[Session, _Admission] = WeakKeyDictionary()
         self.streams: set[asyncio.Task[Any]] = set()
+        self.endings: Counter[str] = Counter()
         self._closed = asyncio.Event()
+
+    @property
+    def arena(self) -> Arena:
+        """The arena that is served."""
+        return self._arena
 
     def shut_down(self) -> None:
         """Have every stream end, and refuse new ones."""
@@ -84,17 +96,21 @@ class ArenaService:
         task = asyncio.current_task()
         assert task is not None
         self.streams.add(task)
-        stream = Stream(self._arena, context, self._limits)
+        meter = Meter(context)
+        stream = Stream(self._arena, meter, self._limits)
         try:
-            ending = await self._session(stream)
+            ending = await self._session(stream, meter)
             if ending is not None:
-                await context.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
+                meter.ended(ending)
+                await meter.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
                 await stream.let_bot_close()
         finally:
             stream.abandon()
             self.streams.discard(task)
+            self.endings[meter.ending] += 1
+            meter.write_log()
 
-    async def _session(self, stream: Stream) -> arena_pb.Ending | None:
+    async def _session(self, stream: Stream, meter: Meter) -> arena_pb.Ending | None:
         """Run a stream; returns its last message, None if the bot never said or will not hear anything."""
         context = stream.context
         try:
@@ -106,6 +122,7 @@ class ArenaService:
             log.info("refused", peer=context.peer(), reason=str(refusal))
             return arena_pb.Ending(reason=refusal.reason, message=str(refusal))
         session = stream.session
+        meter.opened(session)
         await self._take_over(session)
         self._links[session] = stream
         self._admissions[session] = admission = _Admission(token_id(hello.token))
@@ -118,6 +135,8 @@ class ArenaService:
             else:
                 self._arena.join(session)
             error, stuck = await self._converse(stream, admission)
+            if self._closed.is_set() and not (stuck or stream.replaced):
+                await self._send_rest(stream)
             # Who says goodbye or misbehaves is gone; who merely vanishes may come back.
             left = error is None or isinstance(error, Refusal)
         finally:
@@ -161,6 +180,13 @@ class ArenaService:
             writer.cancel()
             await asyncio.gather(writer, *others, return_exceptions=True)
         return done.pop().exception(), bool(stuck)
+
+    async def _send_rest(self, stream: Stream) -> None:
+        """What a bot has not been sent when the arena stops, such as the end of its last match."""
+        response = next_response(stream.session, self._arena.clock(), time.time_ns() // 1_000_000)
+        if response is not None:
+            self._arena.recorder.flush()
+            await stream.context.write(response)
 
     async def _take_over(self, session: Session) -> None:
         """End the stream that has the session now, so that no two ever write its news."""
@@ -210,6 +236,8 @@ class ArenaService:
         """The name of the bot that says Hello; raises Refusal."""
         if self._closed.is_set():
             raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
+        if self._arena.draining and not hello.resume_token:
+            raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena takes no new sessions any more")
         if not hello.min_protocol <= PROTOCOL <= hello.max_protocol:
             raise Refusal(arena_pb.ERROR_REASON_PROTOCOL_VERSION, f"this arena speaks protocol {PROTOCOL}")
         for text in ("version", "client"):
