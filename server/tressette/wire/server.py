@@ -8,8 +8,12 @@ from collections.abc import Collection
 from typing import Final
 
 import grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH
+from grpc_reflection.v1alpha import reflection
 
 from tressette.play.arena import Arena
+from tressette.v1 import arena_service_pb2 as arena_pb
+from tressette.wire.health import Health
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
 from tressette.wire.service import ArenaService, Names
 
@@ -23,6 +27,9 @@ _OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
+
+
+ARENA: Final = arena_pb.DESCRIPTOR.services_by_name["ArenaService"].full_name
 
 
 class BadAddress(ValueError):
@@ -49,7 +56,9 @@ def is_loopback(host: str) -> bool:
 
 
 class ArenaServer:
-    """The gRPC server of one arena. ``start`` gives the port, ``stop`` ends all streams."""
+    """The gRPC server of one arena, with the standard health service and, where ``reflect`` is set, the
+    reflection service. ``start`` gives the port, ``stop`` ends all streams; ``drain`` comes before it where
+    games are to be played to their ends."""
 
     def __init__(
         self,
@@ -57,14 +66,19 @@ class ArenaServer:
         names: Names | None = None,
         credentials: grpc.ServerCredentials | None = None,
         limits: Limits | None = None,
+        reflect: bool = False,
     ) -> None:
         limits = limits or Limits()
-        self._service = ArenaService(arena, names, limits)
+        self.service = ArenaService(arena, names, limits)
+        self._health = Health([ARENA])
         self._credentials = credentials
         self._server = grpc.aio.server(
             options=(*_OPTIONS, ("grpc.max_receive_message_length", limits.max_message_bytes))
         )
-        self._server.add_generic_rpc_handlers((self._service.handlers(),))
+        self._server.add_generic_rpc_handlers((self.service.handlers(),))
+        self._health.add_to(self._server)
+        if reflect:
+            reflection.enable_server_reflection((ARENA, HEALTH, reflection.SERVICE_NAME), self._server)
 
     async def start(self, address: str) -> int:
         """Listen; returns the port. Raises BadAddress if the address is malformed or taken."""
@@ -77,16 +91,26 @@ class ArenaServer:
         except RuntimeError as error:
             raise BadAddress(f"cannot listen on {address}: {error}") from None
         await self._server.start()
+        self._health.set_serving(True)
         return port
+
+    def drain(self) -> None:
+        """Say NOT_SERVING, then let nothing begin any more: no sessions, no games. Every bot is told; games
+        go on, and their bots may come back when they lose their streams."""
+        self._health.set_serving(False)
+        self.service.arena.drain()
 
     def keep_only(self, token_ids: Collection[str]) -> None:
         """End every session that came in with another token than these, each with its Ending."""
-        self._service.keep_only(token_ids)
+        self.service.keep_only(token_ids)
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """End all streams, each with its Ending, and stop. Takes as long as the bots take to close their
         streams, for those that do not up to twice the grace."""
-        self._service.shut_down()
-        if self._service.streams:
-            await asyncio.wait(self._service.streams, timeout=grace_s)
+        self._health.set_serving(False)
+        self._health.close()
+        self.service.shut_down()
+        # What is open when the server is told to stop makes that take the whole grace.
+        if open_calls := self.service.streams | self._health.watches:
+            await asyncio.wait(open_calls, timeout=grace_s)
         await self._server.stop(grace_s)
