@@ -7,142 +7,116 @@ import secrets
 import signal
 import ssl
 import time
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import grpc
 import structlog
 
+from tressette.commands.config_file import SettingsCommand, as_toml
+from tressette.commands.serve_options import (
+    Settings,
+    Tls,
+    access_options,
+    config_options,
+    limit_options,
+    match_options,
+    output_options,
+)
 from tressette.play.arena import Arena
-from tressette.play.config import PlayConfig
 from tressette.play.matchmaker import Matchmaker
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
 from tressette.record.writer import NullRecorder, Record, free_writer
-from tressette.rules.errors import UnknownPreset
-from tressette.rules.presets import canonical_name, resolve
-from tressette.wire.logs import LEVELS, Format, configure
-from tressette.wire.server import ArenaServer, BadAddress, is_loopback, split_address
+from tressette.rules.presets import resolve
+from tressette.wire.logs import configure
+from tressette.wire.server import ArenaServer, BadAddress
+from tressette.wire.tokens import TokenError, TokenFile
 
 log = structlog.get_logger("tressette.serve")
 
-
-def _presets(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return tuple(canonical_name(name) for name in names)
-    except UnknownPreset as error:
-        raise click.BadParameter(str(error)) from None
+_TOKENS_EVERY_S: Final = 2.0
+"""How often it is looked whether the token of a live session has been revoked."""
 
 
-@click.command()
-@click.option(
-    "--address",
-    default="127.0.0.1:50051",
-    show_default=True,
-    help="HOST:PORT to listen on; port 0 takes a free one.",
+@click.command(
+    cls=SettingsCommand,
+    context_settings={"auto_envvar_prefix": "TRESSETTE_SERVE", "help_option_names": ["-h", "--help"]},
 )
-@click.option(
-    "--preset",
-    "presets",
-    multiple=True,
-    default=("tressette-21",),
-    show_default=True,
-    callback=_presets,
-    help="Rules of the matches, a name from `tressette rules list`; repeat it to have several take turns.",
-)
-@click.option(
-    "--record",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the game record; without it nothing is kept.",
-)
-@click.option(
-    "--move-ms",
-    type=click.IntRange(1, 3_600_000),
-    default=2000,
-    show_default=True,
-    help="Time for one answer, in milliseconds.",
-)
-@click.option(
-    "--illegal-retries",
-    type=click.IntRange(0, 10),
-    default=1,
-    show_default=True,
-    help="How often a refused answer may be corrected in its turn.",
-)
-@click.option(
-    "--tls-cert",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Certificate chain (PEM). Needs --tls-key.",
-)
-@click.option(
-    "--tls-key",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Private key (PEM). Needs --tls-cert.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(LEVELS),
-    default="info",
-    show_default=True,
-    help="Least severe operational log shown.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(("console", "json")),
-    default="console",
-    show_default=True,
-    help="How operational logs look on standard error.",
-)
-def serve(
-    address: str,
-    presets: tuple[str, ...],
-    record: Path | None,
-    move_ms: int,
-    illegal_retries: int,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    log_level: str,
-    log_format: Format,
-) -> None:
+@access_options
+@match_options
+@limit_options
+@output_options
+@config_options
+@click.pass_context
+def serve(ctx: click.Context, /, show_config: bool, **options: Any) -> None:
     """Run an arena on which connected bots play each other until it is stopped.
 
-    Whoever is free is given a match, the least busy first. Ends on Ctrl-C or SIGTERM; bots are told.
-    Without TLS only a loopback address is served.
+    Whoever is free is given a match, the least busy first. Ends on Ctrl-C or SIGTERM; bots are told. Other
+    machines are let in with TLS and tokens only. How to run it for others: server/OPERATING.md.
+
+    Each setting is taken from the first of these that has it:
+
+    \b
+    1. the option on the command line
+    2. the environment: --move-ms is TRESSETTE_SERVE_MOVE_MS; values of a
+       repeated option are separated by spaces
+    3. the file given by --config or TRESSETTE_SERVE_CONFIG, in TOML:
+       move_ms = 2000, preset = ["tressette-21"], and for --policy a table,
+       [policy] with timeout = "forfeit"; paths are relative to the file
+    4. the default
+
+    A repeated option is taken from one of them as a whole. Unknown keys of the file and unknown variables
+    that begin with TRESSETTE_SERVE_ are refused.
     """
-    try:
-        host, _ = split_address(address)
-    except BadAddress as error:
-        raise click.BadParameter(str(error), param_hint="--address") from None
-    if (tls_cert is None) != (tls_key is None):
-        raise click.UsageError("--tls-cert and --tls-key are needed together")
-    credentials = None
-    if tls_cert is not None and tls_key is not None:
-        credentials = _credentials(tls_cert, tls_key)
-    elif not is_loopback(host):
-        raise click.UsageError(
-            f"--address {address} can be reached from other machines: give --tls-cert and --tls-key"
-        )
-    configure(log_level, log_format)
-    config = PlayConfig(move_ms, illegal_retries)
-    asyncio.run(_serve(address, presets, record, config, credentials))
+    settings = Settings.of(options)
+    credentials = _credentials(settings.tls) if settings.tls is not None else None
+    tokens = _tokens(settings)
+    if show_config:
+        click.echo(as_toml(ctx))
+        return
+    configure(settings.log_level, settings.log_format)
+    asyncio.run(_serve(settings, credentials, tokens))
 
 
-def _credentials(cert: Path, key: Path) -> grpc.ServerCredentials:
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
+    # gRPC would not say what is wrong with the files.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # gRPC would not say what is wrong with them.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+        context.load_cert_chain(tls.cert, tls.key, password="")
+        pair = (tls.key.read_bytes(), tls.cert.read_bytes())
     except (OSError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--tls-cert, --tls-key") from None
-    return grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())])
+    if tls.client_ca is None:
+        return grpc.ssl_server_credentials([pair])
+    try:
+        context.load_verify_locations(tls.client_ca)
+        return grpc.ssl_server_credentials([pair], tls.client_ca.read_bytes(), require_client_auth=True)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint="--tls-client-ca") from None
+
+
+def _tokens(settings: Settings) -> TokenFile | None:
+    if settings.tokens is None:
+        return None
+    try:
+        return TokenFile(settings.tokens)
+    except (TokenError, OSError) as error:
+        raise click.BadParameter(str(error), param_hint="--tokens") from None
+
+
+async def _revoke(server: ArenaServer, tokens: TokenFile) -> None:
+    """End the sessions of revoked tokens, for ever."""
+    while True:
+        await asyncio.sleep(_TOKENS_EVERY_S)
+        try:
+            server.keep_only(tokens.ids())
+        except Exception as error:  # whatever it is, the next token must not stay good for it
+            log.error("revoking failed", exc_info=error)
 
 
 async def _serve(
-    address: str,
-    presets: tuple[str, ...],
-    folder: Path | None,
-    config: PlayConfig,
-    credentials: grpc.ServerCredentials | None,
+    settings: Settings, credentials: grpc.ServerCredentials | None, tokens: TokenFile | None
 ) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -153,6 +127,7 @@ async def _serve(
         stop.set()
 
     try:
+        folder = settings.record
         record = Record(folder, free_writer(folder), on_failure=failed) if folder is not None else None
     except OSError as error:
         raise click.BadParameter(str(error), param_hint="--record") from None
@@ -168,21 +143,31 @@ async def _serve(
         refill()
 
     arena = Arena(
-        secrets.token_bytes(32), config, record or NullRecorder(), on_finished=finished, on_session=session
+        secrets.token_bytes(32),
+        settings.play,
+        record or NullRecorder(),
+        on_finished=finished,
+        on_session=session,
+        grace_s=settings.grace_s,
     )
     run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
-    matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in presets], run)
-    server = ArenaServer(arena, credentials=credentials)
+    matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in settings.presets], run)
+    names = tokens.name_of if tokens is not None else None
+    server = ArenaServer(arena, names, credentials, settings.limits)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        port = await server.start(address)
+        port = await server.start(settings.address)
     except BadAddress as error:
         if record is not None:
             record.close()
         raise click.ClickException(str(error)) from None
-    log.info("listening", address=f"{address.rpartition(':')[0]}:{port}", presets=presets)
+    host = settings.address.rpartition(":")[0]
+    log.info("listening", address=f"{host}:{port}", presets=settings.presets)
+    revoking = asyncio.create_task(_revoke(server, tokens)) if tokens is not None else None
     await stop.wait()
+    if revoking is not None:
+        revoking.cancel()
     log.info("stopping", games_cut_off=len(arena.games))
     arena.close()
     await server.stop()
