@@ -20,7 +20,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -134,8 +134,10 @@ def _action(action: Action) -> list[Any]:
     return ["monte"] if isinstance(action, CallMonte) else ["call_out"]
 
 
-def _digest(events: Sequence[Event]) -> str:
-    return hashlib.sha256("".join(f"{event!r}\n" for event in events).encode()).hexdigest()
+def _digest(events: Iterable[Event]) -> str:
+    """Of what came of the rules; faults are kept as they were."""
+    lines = (f"{event!r}\n" for event in events if not isinstance(event, FaultCommitted))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 # -- and back ---------------------------------------------------------------------------------------------
@@ -317,29 +319,34 @@ def _sync_folder(folder: Path) -> None:
 
 
 class Suspension:
-    """A suspension that this process has taken out of its folder. ``done`` forgets it, ``put_back`` leaves
-    it to the next server."""
+    """A suspension that this process has claimed; ``path`` is where it is now. ``done`` forgets it,
+    ``put_back`` leaves it to the next server."""
 
     def __init__(self, folder: Path, path: Path, data: Mapping[str, Any]) -> None:
         self.data = data
+        self.path = path
         self._folder = folder
-        self._path = path
 
     @property
     def key(self) -> bytes:
         """The arena's key."""
         return bytes.fromhex(self.data["key"])
 
+    @property
+    def games(self) -> int:
+        """How many there are in it."""
+        return len(self.data["games"])
+
     def done(self) -> None:
         """All of it is under way again."""
-        self._path.unlink()
+        self.path.unlink()
         _sync_folder(self._folder)
 
     def put_back(self) -> None:
         """None of it is."""
         with contextlib.suppress(FileExistsError):
-            os.link(self._path, self._folder / FILE)
-            self._path.unlink()
+            os.link(self.path, self._folder / FILE)
+            self.path.unlink()
 
 
 def claim(folder: Path, writer: str) -> Suspension | None:
@@ -356,7 +363,7 @@ def claim(folder: Path, writer: str) -> Suspension | None:
         if data["v"] != SCHEMA:
             raise SuspensionError(f"schema {data['v']}")
         suspension.data = data
-        _ = suspension.key, data["sessions"], data["games"]
+        _ = suspension.key, suspension.games, data["sessions"]
     except (LookupError, TypeError, ValueError) as error:
         suspension.put_back()
         raise SuspensionError(f"{folder / FILE} cannot be read: {error!r}") from error
