@@ -58,8 +58,25 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File with the root certificates (PEM) to trust; asks for TLS on loopback too.",
 )
+@click.option(
+    "--tls-cert",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The bot's own certificate (PEM), for arenas that ask for one. Needs --tls-key.",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Its private key (PEM), not encrypted. Needs --tls-cert.",
+)
 def bot(
-    name: str, address: str, token: str, label: str | None, max_matches: int | None, tls_root: Path | None
+    name: str,
+    address: str,
+    token: str,
+    label: str | None,
+    max_matches: int | None,
+    tls_root: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
 ) -> None:
     """Run the reference bot NAME until the arena ends the session.
 
@@ -69,10 +86,12 @@ def bot(
     greedy       Tressette: counts cards, feeds its partner
     cautious     Traversone: ducks, gets rid of what is dangerous
     """
+    if (tls_cert is None) != (tls_key is None):
+        raise click.UsageError("--tls-cert and --tls-key are needed together")
     player = REFERENCE_BOTS[name]()
     player.name = label or name
     player.max_matches = max_matches or player.max_matches
     try:
-        run(player, address, token, tls_root=tls_root)
+        run(player, address, token, tls_root=tls_root, tls_cert=tls_cert, tls_key=tls_key)
     except ClientError as error:
         raise click.ClickException(str(error)) from error

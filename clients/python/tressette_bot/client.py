@@ -27,9 +27,10 @@ import logging
 import os
 import platform
 import signal
+import ssl
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -105,6 +106,8 @@ def run(
     token: str | None = None,
     *,
     tls_root: Path | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
     reconnect: Reconnect = Reconnect(),  # frozen
 ) -> None:
     """Play until the arena ends the session; blocks. The parameters are those of ``play``.
@@ -112,8 +115,20 @@ def run(
     Ctrl-C and SIGTERM say Goodbye and return. Raises what ``play`` raises; left uncaught it shows the
     traceback on stderr and ends the process with a non-zero status, which is what a crash should do.
     """
+
+    def playing() -> Coroutine[None, None, None]:
+        return play(
+            bot,
+            address,
+            token,
+            tls_root=tls_root,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            reconnect=reconnect,
+        )
+
     with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        asyncio.run(_until_signal(bot, address, token, tls_root, reconnect))
+        asyncio.run(_until_signal(playing))
 
 
 async def play(
@@ -122,30 +137,34 @@ async def play(
     token: str | None = None,
     *,
     tls_root: Path | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
     reconnect: Reconnect = Reconnect(),  # frozen
 ) -> None:
     """Play until the arena ends the session. Cancel it to leave: it says Goodbye first.
 
     address: ``host:port``, default TRESSETTE_ADDRESS; token: the bot token, default TRESSETTE_TOKEN or
     none. The connection is plain text on loopback addresses and TLS elsewhere; ``tls_root`` is a file
-    with the root certificates (PEM) to trust instead of the usual ones and asks for TLS everywhere.
+    with the root certificates (PEM) to trust instead of the usual ones; ``tls_cert`` and ``tls_key`` are
+    the bot's own certificate and its key (PEM), for arenas that ask for one. Any of them asks for TLS
+    everywhere.
 
-    Raises NotConfigured without an address, ConnectionLost when the arena is gone for good, Refused when
-    it ends the session for any reason but its own shutdown, ProtocolViolated, UnknownRules, OSError for
-    an unreadable ``tls_root``, and whatever the bot's methods raise.
+    Raises NotConfigured without an address or for TLS files that are none, ConnectionLost when the arena
+    is gone for good, Refused when it ends the session for any reason but its own shutdown,
+    ProtocolViolated, UnknownRules, and whatever the bot's methods raise.
     """
     address = address or os.environ.get("TRESSETTE_ADDRESS")
     if not address:
         raise NotConfigured("address: pass one or set TRESSETTE_ADDRESS, for example 127.0.0.1:50051")
     if token is None:
         token = os.environ.get("TRESSETTE_TOKEN", "")
-    roots = _read(tls_root)
+    credentials = _credentials(tls_root, tls_cert, tls_key)
     known: set[str] = set()
 
     def open_session(where: str) -> None:
         if where not in known:
             known.add(where)
-            group.create_task(_Session(bot, where, token, roots, reconnect, open_session).run())
+            group.create_task(_Session(bot, where, token, credentials, reconnect, open_session).run())
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -155,17 +174,32 @@ async def play(
         raise failed.exceptions[0] from None
 
 
-def _read(path: Path | None) -> bytes | None:
-    return None if path is None else path.read_bytes()
+def _credentials(root: Path | None, cert: Path | None, key: Path | None) -> grpc.ChannelCredentials | None:
+    """What the TLS options ask for, None without any; raises NotConfigured."""
+    if (cert is None) != (key is None):
+        raise NotConfigured("tls_cert, tls_key: one needs the other")
+    if root is None and cert is None:
+        return None
+    checked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # gRPC would only fail to connect
+    try:
+        if root is not None:
+            checked.load_verify_locations(root)
+        if cert is not None:
+            checked.load_cert_chain(cert, key, password="")
+        root_bytes, key_bytes, cert_bytes = (
+            path.read_bytes() if path is not None else None for path in (root, key, cert)
+        )
+    except (OSError, ValueError) as error:
+        given = ", ".join(str(path) for path in (root, cert, key) if path is not None)
+        raise NotConfigured(f"TLS with {given}: {error}") from None
+    return grpc.ssl_channel_credentials(root_bytes, key_bytes, cert_bytes)
 
 
-async def _until_signal(
-    bot: Bot, address: str | None, token: str | None, tls_root: Path | None, reconnect: Reconnect
-) -> None:
+async def _until_signal(playing: Callable[[], Coroutine[None, None, None]]) -> None:
     task = asyncio.current_task()
     if task is not None and threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await play(bot, address, token, tls_root=tls_root, reconnect=reconnect)
+    await playing()
 
 
 class _Lost(Exception):
@@ -215,14 +249,14 @@ class _Session:
         bot: Bot,
         address: str,
         token: str,
-        tls_roots: bytes | None,
+        credentials: grpc.ChannelCredentials | None,
         reconnect: Reconnect,
         discovered: Callable[[str], None],
     ) -> None:
         self._bot = bot
         self._address = address
         self._token = token
-        self._tls_roots = tls_roots
+        self._credentials = credentials
         self._discovered = discovered
         self._attempts = _Attempts(reconnect)
         self._views: dict[str, View] = {}
@@ -270,9 +304,9 @@ class _Session:
             ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
             ("grpc.http2.max_pings_without_data", 0),
         ]
-        if self._tls_roots is None and _is_loopback(self._address):
+        if self._credentials is None and _is_loopback(self._address):
             return grpc.aio.insecure_channel(self._address, options)
-        credentials = grpc.ssl_channel_credentials(self._tls_roots)
+        credentials = self._credentials or grpc.ssl_channel_credentials()
         return grpc.aio.secure_channel(self._address, credentials, options)
 
     def _hello(self) -> Hello:

@@ -1,7 +1,7 @@
 """Everything that the client raises, as one tree::
 
     ClientError                 anything below
-    +-- NotConfigured           no address was given (also a ValueError)
+    +-- NotConfigured           no address was given, or TLS files that are none (also a ValueError)
     +-- ConnectionLost          the arena is gone, or was never there, and reconnecting was given up
     +-- Refused                 the arena will not have this bot; ``reason`` says why
     +-- ProtocolViolated        the arena sent something that the protocol does not allow
@@ -18,7 +18,7 @@ class ClientError(Exception):
 
 
 class NotConfigured(ClientError, ValueError):
-    """Something that the client needs was neither passed nor set in the environment."""
+    """Something that the client needs was neither passed nor set in the environment, or is unusable."""
 
 
 class ConnectionLost(ClientError):
