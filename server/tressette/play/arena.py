@@ -18,7 +18,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -39,6 +39,9 @@ from tressette.record.writer import NullRecorder, Recorder
 from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind
 
 log = structlog.get_logger("tressette.arena")
+
+_STALE: Final = 256
+"""Entries of finished games that the queue of deadlines may hold in any case."""
 
 Finished = Callable[[GameSpec, dict[str, Any]], None]
 
@@ -86,6 +89,7 @@ class Arena:
         self._on_session = on_session
         self._due: list[tuple[float, int, Seat]] = []
         self._order = itertools.count()
+        self._stale = 0  # entries of finished games in that queue, at most
         self._timer: asyncio.TimerHandle | None = None
         self._filling = False
 
@@ -105,6 +109,10 @@ class Arena:
         if self._on_session is not None:
             self._on_session(session, True)
         self._fill_soon()
+
+    def __contains__(self, session: Session) -> bool:
+        """Whether a session is here, attached or not."""
+        return session in self._token_hashes
 
     def resumable(self, resume_token: str, name: str) -> Session | None:
         """The session that a bot may take over with this token, attached or not; None if there is none."""
@@ -258,6 +266,7 @@ class Arena:
     def _game_finished(self, game: Game) -> None:
         self.games.discard(game)
         self.games_finished += 1
+        self._forget_deadlines(game)
         self._ended.set()
         duration_ms = round((self.clock() - game.started_at) * 1000)
         result = game.scribe.committed(duration_ms, time.time_ns() // 1_000_000)
@@ -365,6 +374,15 @@ class Arena:
         heapq.heappush(self._due, (due, next(self._order), seat))
         if self._due[0][2] is seat:
             self._set_timer()
+
+    def _forget_deadlines(self, finished: Game) -> None:
+        """Clear the queue of finished games now and then: with large banks their deadlines are far away, and
+        each entry keeps its whole game in memory."""
+        self._stale += sum(seat.timed for seat in finished.seats)
+        if self._stale > _STALE and self._stale * 2 > len(self._due):
+            self._stale = 0
+            self._due = [entry for entry in self._due if not entry[2].closed]
+            heapq.heapify(self._due)
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from tressette.play.config import PlayConfig
 from tressette.play.session import Disqualified, Seat, Session, Status, UnknownTurn
@@ -31,6 +31,10 @@ from tressette.rules.events import DealVoided, Event, FaultCommitted, FaultEffec
 from tressette.rules.match import Match
 from tressette.rules.scoring import Revoke
 from tressette.rules.substitute import substitute
+
+_NOTED: Final = 8
+"""Faults of one seat within one turn that lead to nothing and are recorded all the same, where there are no
+strikes. There may be any number of them, and each goes to every seat and into the record."""
 
 Acted = tuple[int, Sequence[Action], int, int]
 """An answer as it was played: seat, actions, and the think and network time in milliseconds."""
@@ -149,8 +153,14 @@ class Game:
         """Deal with a fault of a seat by the policy for its kind. Raises Disqualified for its last strike."""
         struck_out = self._struck_out(seat)
         effect = FaultEffect.FORFEIT if struck_out else self.config.policy(kind)
+        if effect is FaultEffect.SUBSTITUTE and not seat.open:
+            effect = FaultEffect.NONE
+        if effect is FaultEffect.NONE and not self.config.strikes:
+            if seat.noted == _NOTED:
+                return
+            seat.noted += 1
         seat.strikes += 1
-        if seat.open and effect is FaultEffect.SUBSTITUTE:
+        if effect is FaultEffect.SUBSTITUTE:
             self._substitute(seat, kind, reason)
         elif effect is FaultEffect.FORFEIT:
             self._note(FaultCommitted(seat.number, kind, effect, reason))
@@ -261,7 +271,7 @@ class Game:
                 seat.open = True
                 seat.asked_at = self._clock()
                 seat.sent_at = None
-                seat.refusals = 0
+                seat.refusals = seat.noted = 0
                 if seat.session is None:
                     with suppress(Disqualified):
                         self.fault(seat, seat.gone, "SESSION_ENDED")

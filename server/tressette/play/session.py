@@ -89,6 +89,7 @@ class Seat:
         "gone",
         "handle",
         "lapsed",
+        "noted",
         "number",
         "open",
         "player",
@@ -116,6 +117,7 @@ class Seat:
         self.bank = game.config.bank_ms / 1000
         self.gone = FaultKind.DISCONNECT  # why it has no session, where it has none
         self.refusals = 0
+        self.noted = 0  # recorded faults of this turn that led to nothing
         self.strikes = 0
         self.queued = False
         self.closed = False
@@ -214,12 +216,14 @@ class Session:
         for handle, seat in self._resendable.items():
             if positions.get(handle, len(seat.game.log)) < len(seat.game.log):
                 self.seats[handle] = seat
-        for handle, seat in self.seats.items():
+        for handle, seat in list(self.seats.items()):
             seat.queued = False
             known = positions.get(handle, 0)
             seat.sent = known if known <= len(seat.game.log) else 0
             if seat.open or seat.sent < len(seat.game.log):
                 seat.queue()
+            elif seat.closed:
+                self.delivered(seat)  # the bot says that it knows the end
 
     # -- what the bot sends ---------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from tressette.play.session import Session
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.access import Meter
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
-from tressette.wire.stream import CLOSING_S, Stream
+from tressette.wire.stream import CLOSING_S, Stream, Stuck
 from tressette.wire.tokens import token_id
 from tressette.wire.updates import next_response
 
@@ -102,8 +102,8 @@ class ArenaService:
             ending = await self._session(stream, meter)
             if ending is not None:
                 meter.ended(ending)
-                await meter.write(arena_pb.PlayResponse(ending=ending).SerializeToString())
-                await stream.let_bot_close()
+                if await stream.said(arena_pb.PlayResponse(ending=ending).SerializeToString()):
+                    await stream.let_bot_close()
         finally:
             stream.abandon()
             self.streams.discard(task)
@@ -114,6 +114,8 @@ class ArenaService:
         """Run a stream; returns its last message, None if the bot never said or will not hear anything."""
         context = stream.context
         try:
+            if len(self.streams) > self._limits.max_streams:
+                raise Refusal(arena_pb.ERROR_REASON_TOO_MANY_SESSIONS, "the arena is full")
             hello = await self._hello(stream)
             if hello is None:
                 return None
@@ -123,16 +125,19 @@ class ArenaService:
             return arena_pb.Ending(reason=refusal.reason, message=str(refusal))
         session = stream.session
         meter.opened(session)
-        await self._take_over(session)
-        self._links[session] = stream
+        if not await self._take_over(session, stream):
+            reason = arena_pb.ERROR_REASON_RESUME_UNKNOWN
+            return arena_pb.Ending(reason=reason, message="resume_token: the session has just ended")
         self._admissions[session] = admission = _Admission(token_id(hello.token))
         left = stuck = False
         try:
-            await context.write(stream.welcome(resumed=bool(hello.resume_token)))
             if hello.resume_token:
+                # Before the Welcome, or the grace period could end while that is being written.
                 stream.attach(hello.positions)
                 self._arena.resumed(session)
-            else:
+            if not await stream.said(stream.welcome(resumed=bool(hello.resume_token))):
+                return None
+            if not hello.resume_token:
                 self._arena.join(session)
             error, stuck = await self._converse(stream, admission)
             if self._closed.is_set() and not (stuck or stream.replaced):
@@ -150,7 +155,7 @@ class ArenaService:
                     self._arena.leave(session)
                 else:
                     self._arena.lost(session)
-        return None if stuck else self._ending(session.name, error)
+        return None if stuck or isinstance(error, Stuck) else self._ending(session.name, error)
 
     async def _converse(self, stream: Stream, admission: _Admission) -> tuple[BaseException | None, bool]:
         """Read and write until one of them ends; returns what ended it, None for a goodbye, and whether a
@@ -175,10 +180,13 @@ class ArenaService:
             stream.close()
             for task in others:
                 task.cancel()
-            # Never cancelled in the middle of a write: the Ending would be a second one beside it.
-            _, stuck = await asyncio.wait((writer,), timeout=CLOSING_S)
-            writer.cancel()
-            await asyncio.gather(writer, *others, return_exceptions=True)
+            try:
+                # Never cancelled in the middle of a write: the Ending would be a second one beside it.
+                _, stuck = await asyncio.wait((writer,), timeout=CLOSING_S)
+            finally:
+                # Also when grpc cancels this call meanwhile.
+                writer.cancel()
+                await asyncio.gather(writer, *others, return_exceptions=True)
         return done.pop().exception(), bool(stuck)
 
     async def _send_rest(self, stream: Stream) -> None:
@@ -186,14 +194,19 @@ class ArenaService:
         response = next_response(stream.session, self._arena.clock(), time.time_ns() // 1_000_000)
         if response is not None:
             self._arena.recorder.flush()
-            await stream.context.write(response)
+            await stream.said(response)
 
-    async def _take_over(self, session: Session) -> None:
-        """End the stream that has the session now, so that no two ever write its news."""
-        older = self._links.get(session)
-        if older is not None:
+    async def _take_over(self, session: Session, stream: Stream) -> bool:
+        """Make this the one stream of the session; False if the session has ended. Another that has it is
+        ended first, so that no two ever write its news; several may want it at once."""
+        resuming = session in self._arena
+        while (older := self._links.get(session)) is not None:
             older.replace()
             await older.ended.wait()
+        if resuming and session not in self._arena:
+            return False
+        self._links[session] = stream
+        return True
 
     async def _hello(self, stream: Stream) -> arena_pb.Hello | None:
         """The Hello of a new stream, None if it closes without one. Raises Refusal."""
@@ -243,8 +256,6 @@ class ArenaService:
         for text in ("version", "client"):
             if len(getattr(hello, text)) > _TEXT_LIMIT:
                 raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"{text}: over {_TEXT_LIMIT} characters")
-        if len(self.streams) > self._limits.max_streams:
-            raise Refusal(arena_pb.ERROR_REASON_TOO_MANY_SESSIONS, "the arena is full")
         name = self._name_of(hello)
         if not hello.resume_token and len(self._arena.sessions.get(name, ())) >= self._limits.max_sessions:
             raise Refusal(

@@ -11,7 +11,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -29,13 +29,22 @@ PING_INTERVAL_S: Final = 5.0
 """How often the network is measured, in seconds."""
 CLOSING_S: Final = 0.5
 """How long a bot that is sent an Ending may take to close the stream from its side."""
+_SLACK: Final = 64
+"""Matches that may be over and unread beyond twice those that a session plays at once."""
 _PATIENCE_S: Final = 0.005
 """How long receipts, and turns for a busy bot, are kept for company."""
 
 
+class Stuck(Exception):
+    """The bot has not read for so long that it must be taken for lost."""
+
+
 class Stream:
     """One Play call, the link of its session. ``context`` is grpc's; ``reader`` is the task that reads once
-    there is a session; ``ended`` is set when nothing more will be written for the session."""
+    there is a session; ``ended`` is set when nothing more will be written for the session; ``stuck_s`` is how
+    long one write may take, in seconds."""
+
+    stuck_s: ClassVar[float] = 30.0
 
     def __init__(self, arena: Arena, context: Any, limits: Limits) -> None:
         self._arena = arena
@@ -54,6 +63,7 @@ class Stream:
         self._budget_at = arena.clock()
         self._ping: tuple[int, float] | None = None  # nonce, and when it was written (0: not yet)
         self._turns_at_ping = 0
+        self._writing_since: float | None = None
 
     def open(self, name: str, hello: arena_pb.Hello) -> None:
         """Make the session, or take over the one that the Hello names. Raises Refusal."""
@@ -113,12 +123,21 @@ class Stream:
         raise Refusal(arena_pb.ERROR_REASON_REPLACED, "a newer stream resumed this session")
 
     async def measure(self) -> None:
-        """Ping now and then, for ever, while the bot owes no answer."""
+        """Ping now and then, for ever, while the bot owes no answer. Raises Stuck for a bot that does not
+        read: its transport answers for it, so nothing else would ever notice, and what it does not take
+        would pile up."""
+        session = self.session
         while True:
-            if not self.session.owed:
+            since = self._writing_since
+            if since is not None and (
+                self._arena.clock() - since >= self.stuck_s
+                or len(session.news) > 2 * session.max_matches + _SLACK
+            ):
+                raise Stuck
+            if not session.owed:
                 self._ping = (secrets.randbits(63) or 1, 0.0)
                 self._wake.set()
-            await asyncio.sleep(PING_INTERVAL_S)
+            await asyncio.sleep(min(PING_INTERVAL_S, self.stuck_s))
 
     def _pong(self, nonce: int) -> None:
         """A pong counts if nothing else was on the way meanwhile."""
@@ -130,6 +149,15 @@ class Stream:
         """Receipts are in no hurry: they travel with the next turns, or alone after a moment."""
         if self._receipts_due is None:
             self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
+
+    async def said(self, message: bytes) -> bool:
+        """Write a message while ``write`` does not run; False for a bot that does not read."""
+        try:
+            async with asyncio.timeout(CLOSING_S):
+                await self.context.write(message)
+        except TimeoutError:
+            return False
+        return True
 
     def close(self) -> None:
         """Nothing more is taken in; ``write`` returns after the message it is sending, if any."""
@@ -181,7 +209,7 @@ class Stream:
     async def write(self) -> None:
         """Send whatever is waiting, until the stream is closed."""
         arena, session = self._arena, self.session
-        write = self.context.write
+        write = self._write
         while True:
             await self._gather()
             if self._closed:
@@ -199,6 +227,11 @@ class Stream:
             if session.drain_notice:
                 session.drain_notice = False
                 await write(arena_pb.PlayResponse(drain=arena_pb.Drain()).SerializeToString())
+
+    async def _write(self, message: bytes) -> None:
+        self._writing_since = self._arena.clock()
+        await self.context.write(message)
+        self._writing_since = None
 
     async def receive(self) -> Any:
         """The next message of the bot or EOF; raises Refusal for bytes that are none."""
