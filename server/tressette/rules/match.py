@@ -385,7 +385,7 @@ class Match:
     def _call_out(self, seat: int, events: list[Event]) -> None:
         side = self.rules.side_of(seat)
         assert isinstance(self.rules.end, FirstTo)
-        points = whole_points(self._piles())
+        points = whole_points(self.piles())
         right = self.standing.totals[side] + (points[side] or 0) >= self.rules.end.target * POINT
         events.append(CalledOut(seat, right))
         if right:
@@ -530,7 +530,7 @@ class Match:
 
     # -- the end of a deal ----------------------------------------------------------------------
 
-    def _piles(self) -> tuple[Counted | None, ...]:
+    def piles(self) -> tuple[Counted | None, ...]:
         """What each side has taken so far; None for a side that does not play this deal."""
         deal, rules = self.deal, self.rules
         active = self.standing.active
@@ -546,7 +546,7 @@ class Match:
 
     def _score(self, events: list[Event]) -> None:
         last = self.rules.side_of(self.deal.turn)
-        recorded = score_deal(self.rules, self._piles(), last)
+        recorded = score_deal(self.rules, self.piles(), last)
         self._close_deal(recorded, DealEnd.PLAYED, events, last_trick=last)
 
     def _close_deal(
@@ -559,7 +559,7 @@ class Match:
         caller: int | None = None,
     ) -> None:
         """Count the deal, say so, and deal the next one or end the match."""
-        piles = self._piles()
+        piles = self.piles()
         standing = self.standing
         out_before = [deal is not None for deal in standing.out_after]
         winner = recorded.cappotto if wins_match(self.rules, recorded) else None

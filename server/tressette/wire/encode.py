@@ -156,8 +156,10 @@ def turn(
     legal: Legal,
     clock_field: bytes,
     sent_field: bytes,
+    score_fields: bytes = b"",
 ) -> bytes:
-    """A turn as a field of a MatchUpdate. ``hand`` is a mask, ``table`` cards, ``leader`` a seat."""
+    """A turn as a field of a MatchUpdate. ``hand`` is a mask, ``table`` cards, ``leader`` a seat;
+    ``score_fields`` come from ``scores``."""
     # Nothing in here but the turn id comes near the 4096 that _SMALL ends at.
     held = _cards(hand)
     if legal == (legal.cards, *_PLAIN):
@@ -166,11 +168,15 @@ def turn(
     else:
         allowed = legal_to_wire(legal).SerializeToString()
     on_table = _TABLE + _SMALL[len(table)] + bytes([card + 1 for card in table]) if table else b""
-    view = b"".join(
-        (_HAND, _SMALL[len(held)], held, on_table, _LEADERS[leader], _LEGAL, _SMALL[len(allowed)], allowed)
-    )
+    legal_field = _LEGAL + _SMALL[len(allowed)] + allowed
+    view = b"".join((_HAND, _SMALL[len(held)], held, on_table, _LEADERS[leader], legal_field, score_fields))
     content = b"".join((_TURN_ID, varint(turn_id), _VIEW, _SMALL[len(view)], view, clock_field, sent_field))
     return _TURN + _SMALL[len(content)] + content
+
+
+def scores(totals: Sequence[int], taken_thirds: Sequence[int]) -> bytes:
+    """The scores as fields of a SeatView, by side."""
+    return view_pb.SeatView(totals=totals, taken_thirds=taken_thirds).SerializeToString()
 
 
 _PLAIN: Final = tuple(Legal()[1:])

@@ -2,8 +2,8 @@
 
 On a stream an error becomes a message with the reason and the details (``to_wire``), and the stream goes on;
 a unary call would end with the status, and with the same reason and details in ``google.rpc.ErrorInfo``.
-Domain errors that never reach a client are listed as such, so that none is forgotten. What each reason means is
-said in ``proto/tressette/v1/arena_service.proto`` and listed in ``clients/ERRORS.md``.
+Domain errors that never reach a client are listed as such, so that none is forgotten. What each reason means
+is said in ``proto/tressette/v1/arena_service.proto`` and listed in ``clients/ERRORS.md``.
 """
 
 from __future__ import annotations

@@ -76,9 +76,13 @@ def _turn(seat: Seat, now: float, sent: bytes) -> bytes:
         bank = max(0, round(seat.bank * 1000) - max(0, spent - config.move_ms))
         # A turn that is open has some time left, if only what the network is allowed.
         clock = encode.clock(left if left or bank else 1, bank, config.increment_ms)
-    return encode.turn(
-        seat.turn, deal.hands[seat.number], deal.table, deal.leader, match.legal(seat.number), clock, sent
-    )
+    legal = match.legal(seat.number)
+    scores = b""
+    if legal.call_out:
+        thirds = [0 if pile is None else pile.thirds for pile in match.piles()]
+        scores = encode.scores(match.standing.totals, thirds)
+    hand = deal.hands[seat.number]
+    return encode.turn(seat.turn, hand, deal.table, deal.leader, legal, clock, sent, scores)
 
 
 def _started(seat: Seat) -> arena_pb.MatchStarted:
