@@ -84,6 +84,8 @@ def _check_turn(seat: Seat, turn: view_pb.Turn, knows: Knowledge) -> None:
             table=[card + 1 for card in deal.table],  # type: ignore[misc]  # enum values
             leader=deal.leader,
             legal=legal_to_wire(legal),
+            totals=match.standing.totals if legal.call_out else (),
+            taken_thirds=[pile.thirds if pile else 0 for pile in match.piles()] if legal.call_out else (),
         ),
         clock=view_pb.Clock(move_ms=seat.game.config.move_ms),
         sent_unix_ms=UNIX_MS,
