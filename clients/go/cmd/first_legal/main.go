@@ -7,4 +7,4 @@ type firstLegal struct{}
 
 func (firstLegal) Choose(view *tressette.View) tressette.Card { return view.Legal.Cards[0] }
 
-func main() { tressette.Main(firstLegal{}) }
+func main() { tressette.Main(firstLegal{}, tressette.WithVersion("1")) }
