@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.tables import Table, game_spec
+from support.tables import ONE_DEAL, Table, game_spec, settle
+from tressette.play import arena
 from tressette.play.config import PlayConfig
+from tressette.play.matchmaker import Matchmaker
 from tressette.play.session import UnknownTurn
 from tressette.rules.events import FaultEffect, FaultKind
 
@@ -80,3 +82,51 @@ async def test_finished_games_do_not_wait_for_their_deadlines() -> None:
         most = max(most, len(table.arena._due))
     assert len(table.results) == 300
     assert most <= 4 * 64 + 8
+
+
+async def test_a_bot_that_leaves_many_matches_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the arena plays for it, it plays with pauses, in which others have their turn."""
+    monkeypatch.setattr(arena, "_SLICE_S", 0.0)
+    table = Table()
+    players = [table.player(name, max_matches=50) for name in "abcd"]
+    for number in range(50):
+        table.arena.start(game_spec(f"g{number}"), [player.session for player in players])
+    for player in players:
+        player.leave()
+    before = len(table.results)
+    assert before < 10
+    await settle()
+    assert before < len(table.results) < 20
+    for _ in range(50):
+        await settle()
+    assert len(table.results) == 50
+    assert {kind for result in table.results for _, kind, _ in result["faults"]} == {"disconnect"}
+
+
+async def test_an_arena_that_is_closed_plays_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arena, "_SLICE_S", 0.0)
+    table = Table()
+    players = [table.player(name, max_matches=50) for name in "abcd"]
+    for number in range(50):
+        table.arena.start(game_spec(f"g{number}"), [player.session for player in players])
+    for player in players:
+        player.leave()
+    table.arena.close()
+    before = len(table.results)
+    await settle()
+    assert len(table.results) == before
+
+
+async def test_the_matchmaker_starts_many_matches_with_pauses() -> None:
+    table = Table()
+    for name in "abcd":
+        table.player(name, max_matches=100)
+    matchmaker = Matchmaker(table.arena, [("one-deal", ONE_DEAL)], "run")
+    matchmaker.fill()
+    assert 0 < len(table.arena.games) < 50
+    await settle()
+    await settle()
+    assert len(table.arena.games) == 100
+    table.arena.drain()
+    matchmaker.fill()
+    table.arena.close()

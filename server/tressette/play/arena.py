@@ -16,7 +16,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind
 
 log = structlog.get_logger("tressette.arena")
 
+_SLICE_S: Final = 0.01
+"""How long the arena may play for those who have left before it lets others go on, in seconds."""
 _STALE: Final = 256
 """Entries of finished games that the queue of deadlines may hold in any case."""
 
@@ -89,6 +91,7 @@ class Arena:
         self._on_session = on_session
         self._due: list[tuple[float, int, Seat]] = []
         self._order = itertools.count()
+        self._deserted: deque[Seat] = deque()  # with open turns; see leave
         self._stale = 0  # entries of finished games in that queue, at most
         self._timer: asyncio.TimerHandle | None = None
         self._filling = False
@@ -156,11 +159,26 @@ class Arena:
             timer.cancel()
         session.detach()
         log.info("session closed", **_about(session))
-        for seat in list(session.seats.values()):
-            seat.game.left(seat, kind)
+        for seat in session.seats.values():
+            seat.session = None
+            seat.gone = kind
+            if seat.open:
+                self._deserted.append(seat)
         session.seats.clear()
+        self._answer_for_deserters()
         if self._on_session is not None:
             self._on_session(session, False)
+
+    def _answer_for_deserters(self, all_at_once: bool = False) -> None:
+        """Answer the turns of those who have left. Bots with a thousand matches that leave together would
+        hold up everybody else while those are played to their ends, so there is a pause now and then."""
+        until = time.perf_counter() + _SLICE_S
+        while self._deserted:
+            seat = self._deserted.popleft()
+            seat.game.deserted(seat)
+            if self._deserted and not all_at_once and time.perf_counter() >= until:
+                asyncio.get_running_loop().call_soon(self._answer_for_deserters)
+                return
 
     def crashed(self, name: str) -> None:
         """Whoever launched a bot knows that its process has ended: its detached sessions leave at once."""
@@ -292,6 +310,7 @@ class Arena:
     def suspend(self) -> dict[str, Any]:
         """Plain data of all games under way and the sessions that play them, for ``restore``. Close the arena
         in the same pass of the loop: nothing may move the games on."""
+        self._answer_for_deserters(all_at_once=True)
         for session in self._away:
             self._count_anew(session)
         playing = {session: known for session, known in self._token_hashes.items() if session.playing}
@@ -425,6 +444,7 @@ class Arena:
             timer.cancel()
         self._grace.clear()
         self._away.clear()
+        self._deserted.clear()
         self._due.clear()
         self.games.clear()
         self.waiting.clear()

@@ -178,18 +178,18 @@ class Game:
 
     def expired(self, seat: Seat) -> None:
         """The time of the open turn of a seat is up."""
-        detached = seat.session is not None and not seat.session.attached
-        kind = FaultKind.DISCONNECT if detached else FaultKind.TIMEOUT
+        if seat.session is None:
+            self.deserted(seat)
+            return
+        kind = FaultKind.TIMEOUT if seat.session.attached else FaultKind.DISCONNECT
         with suppress(Disqualified):
             self.fault(seat, kind, "MOVE_TIME_EXCEEDED")
 
-    def left(self, seat: Seat, kind: FaultKind = FaultKind.DISCONNECT) -> None:
-        """The session of a seat has ended; from now on the policy for ``kind`` answers for it."""
-        seat.session = None
-        seat.gone = kind
+    def deserted(self, seat: Seat) -> None:
+        """The session of a seat has ended: the policy for why answers for its open turn, if it has one."""
         if seat.open:
             with suppress(Disqualified):
-                self.fault(seat, kind, "SESSION_ENDED")
+                self.fault(seat, seat.gone, "SESSION_ENDED")
 
     def withdraw(self) -> None:
         """Take back every open turn; nothing is played for those who were asked."""

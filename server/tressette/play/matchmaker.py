@@ -6,14 +6,18 @@ an open arena rates nobody.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 from collections.abc import Sequence
+from typing import Final
 
 from tressette.play.arena import Arena
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
 from tressette.rules.ruleset import RuleSet
+
+_AT_ONCE: Final = 32
 
 
 class Matchmaker:
@@ -27,8 +31,11 @@ class Matchmaker:
         self._next = next(self._presets)
 
     def fill(self) -> None:
-        """Submit as many games as there are free players for."""
-        while True:
+        """Start as many games as there are free players for; where those are many, some now and more in the
+        next pass of the loop, so that nobody is held up."""
+        for _ in range(_AT_ONCE):
+            if self._arena.draining:
+                return
             preset, rules = self._next
             free = [
                 session
@@ -41,6 +48,7 @@ class Matchmaker:
             free.sort(key=lambda session: session.playing)
             self._arena.start(self._spec(preset, rules, free[: rules.players]), free[: rules.players])
             self._next = next(self._presets)
+        asyncio.get_running_loop().call_soon(self.fill)
 
     def _spec(self, preset: str, rules: RuleSet, players: Sequence[Session]) -> GameSpec:
         game = f"{self._run}-{next(self._count)}"
