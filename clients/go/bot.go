@@ -101,18 +101,12 @@ func callOut(bot Bot, view *View) bool {
 	if b, ok := bot.(OutCaller); ok {
 		return b.CallOut(view)
 	}
-	match := view.Match
-	end := match.Rules.GetFirstTo()
-	if end == nil {
+	end, side := view.Match.Rules.GetFirstTo(), view.Match.Side(view.Match.Seat)
+	if end == nil || side >= len(view.Totals) || side >= len(view.TakenThirds) {
 		return false
 	}
-	side, thirds := match.Side(match.Seat), 0
-	for seat, taken := range match.Thirds {
-		if match.Side(seat) == side {
-			thirds += taken
-		}
-	}
-	return match.Totals[side]+thirds/3*sixths >= int(end.GetTarget())*sixths
+	// In sixths; of the cards only whole points count.
+	return int(view.Totals[side])+int(view.TakenThirds[side]/3*6) >= int(end.GetTarget())*6
 }
 
 func monte(bot Bot, view *View) bool {

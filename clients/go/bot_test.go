@@ -20,21 +20,17 @@ func (eager) Monte(*View) bool                  { return true }
 func (eager) CallOut(*View) bool                { return true }
 func (eager) Signal(*View, Card) Signal         { return Busso }
 
-func answer(bot Bot, legal *pb.LegalActions, events ...*Event) *pb.Answer {
-	return answerWhere(pb.Objective_OBJECTIVE_MOST, bot, legal, events...)
+func answer(bot Bot, legal *pb.LegalActions) *pb.Answer {
+	return answerWhere(pb.Objective_OBJECTIVE_MOST, bot, &pb.SeatView{Legal: legal})
 }
 
-func answerWhere(objective pb.Objective, bot Bot, legal *pb.LegalActions, events ...*Event) *pb.Answer {
+func answerWhere(objective pb.Objective, bot Bot, seen *pb.SeatView) *pb.Answer {
 	rules := &pb.RuleSet{
 		Players: 4, Objective: objective, Sides: pb.Sides_SIDES_PAIRS,
 		End: &pb.RuleSet_FirstTo{FirstTo: &pb.FirstTo{Target: 11}},
 	}
 	match := newMatch("h", &pb.MatchStarted{Seat: 3, Rules: rules})
-	for _, event := range events {
-		match.note(event)
-	}
-	asked := &pb.Turn{TurnId: 5, View: &pb.SeatView{Legal: legal}}
-	return respond(bot, match, asked, time.Now())
+	return respond(bot, match, &pb.Turn{TurnId: 5, View: seen}, time.Now())
 }
 
 func TestAnswersOfAPlainBot(t *testing.T) {
@@ -54,8 +50,8 @@ func TestAnswersOfAPlainBot(t *testing.T) {
 
 func TestDefaultsDependOnTheObjective(t *testing.T) {
 	// Cs, 3s, 3d, 4c: the strongest and the weakest worth nothing.
-	discards := &pb.LegalActions{Discards: []pb.Card{29, 23, 3, 14}}
-	monte := &pb.LegalActions{Monte: true}
+	discards := &pb.SeatView{Legal: &pb.LegalActions{Discards: []pb.Card{29, 23, 3, 14}}}
+	monte := &pb.SeatView{Legal: &pb.LegalActions{Monte: true}}
 	most, least := pb.Objective_OBJECTIVE_MOST, pb.Objective_OBJECTIVE_LEAST
 	if a := answerWhere(most, plain{}, discards); a.GetDiscard() != 14 || a.GetCard() != 0 {
 		t.Error(a)
@@ -69,26 +65,21 @@ func TestDefaultsDependOnTheObjective(t *testing.T) {
 }
 
 func TestCallsOutWhenItsSideIsThere(t *testing.T) {
-	scored := &Event{Kind: &pb.Event_DealScored{DealScored: &pb.DealScored{Totals: []int32{50, 42}}}}
-	dealt := &Event{Kind: &pb.Event_DealStarted{DealStarted: &pb.DealStarted{}}}
-	declared := &Event{Kind: &pb.Event_DeclarationMade{DeclarationMade: &pb.DeclarationMade{
-		Seat: 1, Declaration: &pb.Declaration{Points: 3}}}}
-	won := func(seat, thirds uint32) *Event {
-		return &Event{Kind: &pb.Event_TrickWon{TrickWon: &pb.TrickWon{Seat: seat, Thirds: thirds}}}
-	}
-	legal := &pb.LegalActions{Cards: []pb.Card{1}, CallOut: true}
 	for _, c := range []struct {
+		totals []int32
+		taken  []uint32
 		want   bool
-		events []*Event
 	}{
-		{false, []*Event{scored, dealt, declared, won(1, 2)}},
-		{true, []*Event{scored, dealt, declared, won(1, 2), won(3, 1)}},
-		{false, []*Event{scored, dealt, declared, won(1, 2), won(0, 1)}},
-		{false, []*Event{won(3, 6), scored, dealt, won(1, 11)}},
-		{true, []*Event{scored, dealt, won(1, 12)}},
+		{[]int32{50, 60}, []uint32{30, 2}, false},
+		{[]int32{50, 60}, []uint32{30, 3}, true},
+		{[]int32{66, 65}, []uint32{30, 2}, false},
+		{[]int32{0, 66}, []uint32{0, 0}, true},
 	} {
-		if a := answer(plain{}, legal, c.events...); a.GetCallOut() != c.want || (a.GetCard() == 0) != c.want {
-			t.Errorf("%v after %v", a, c.events)
+		a := answerWhere(pb.Objective_OBJECTIVE_MOST, plain{}, &pb.SeatView{
+			Legal: &pb.LegalActions{Cards: []pb.Card{1}, CallOut: true}, Totals: c.totals, TakenThirds: c.taken,
+		})
+		if a.GetCallOut() != c.want || (a.GetCard() == 0) != c.want {
+			t.Errorf("%v with %v and %v", a, c.totals, c.taken)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (t *table) update(update *pb.MatchUpdate, received time.Time) {
 		if int(update.GetFirstEvent())+i <= len(match.Events) {
 			continue // had before the connection was lost
 		}
-		match.note(event)
+		match.Events = append(match.Events, event)
 		if ended := event.GetMatchEnded(); ended != nil {
 			end = ended
 		}

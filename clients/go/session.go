@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/tressette-arena/tressette-go/tressettev1"
 )
 
 const (
-	patience    = 10 * time.Second // for a first connection, and for a Welcome
-	leaveWithin = 5 * time.Second  // for the Ending after a Goodbye
-	backoffMin  = 50 * time.Millisecond
-	backoffMax  = 2 * time.Second
-	largest     = 64 << 20 // bytes of one message of the arena, which names no limit
-	answerExtra = 16       // bytes that an answer may take in a message beside its own
-	endedKept   = 4096     // handles of matches that are over
+	patience       = 10 * time.Second // for a first connection, and for a Welcome
+	leaveWithin    = 5 * time.Second  // for the Ending after a Goodbye
+	backoffMin     = 50 * time.Millisecond
+	backoffMax     = 2 * time.Second
+	keepaliveEvery = 30 * time.Second // no arena wants them farther apart
+	largest        = 64 << 20         // bytes of one message of the arena, which names no limit
+	answerExtra    = 16               // bytes that an answer may take in a message beside its own
 )
 
 // session is one session with one address, over as many streams as it takes.
@@ -32,7 +33,6 @@ type session struct {
 
 	welcome   *pb.Welcome // the last one
 	positions map[string]uint32
-	ended     []string // their positions are kept until they are many
 	inbox     queue[news]
 	outbox    queue[*pb.PlayRequest] // of one Answer each, or not answers
 }
@@ -91,6 +91,7 @@ func (s *session) run(ctx context.Context) error {
 func (s *session) stream(ctx context.Context) error {
 	s.outbox.take() // what an older stream did not send any more; open turns are asked again
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(s.credentials(s.address)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveEvery, Timeout: patience}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)))
 	if err != nil {
 		return err
@@ -197,31 +198,23 @@ func (s *session) hello() *pb.Hello {
 	return hello
 }
 
-// note keeps where the matches stand.
+// note keeps where the running matches stand.
 func (s *session) note(batch *pb.Batch) {
 	for _, update := range batch.GetUpdates() {
-		n := len(update.GetEvents())
-		if n == 0 {
-			if _, known := s.positions[update.GetHandle()]; !known {
-				s.positions[update.GetHandle()] = 0
-			}
-			continue
+		handle, events := update.GetHandle(), update.GetEvents()
+		if n := len(events); n == 0 {
+			s.positions[handle] += 0 // it may be new
+		} else if events[n-1].GetMatchEnded() != nil {
+			delete(s.positions, handle)
+		} else {
+			s.positions[handle] = update.GetFirstEvent() + uint32(n) - 1
 		}
-		s.positions[update.GetHandle()] = update.GetFirstEvent() + uint32(n) - 1
-		if update.GetEvents()[n-1].GetMatchEnded() != nil {
-			s.ended = append(s.ended, update.GetHandle())
-		}
-	}
-	for len(s.ended) > endedKept {
-		delete(s.positions, s.ended[0])
-		s.ended = s.ended[1:]
 	}
 }
 
 // forget gives up all matches of the session.
 func (s *session) forget() {
 	clear(s.positions)
-	s.ended = nil
 	s.outbox.take()
 	s.inbox.put(news{forget: true})
 }

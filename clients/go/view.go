@@ -28,8 +28,6 @@ const (
 	Striscio = pb.Signal_SIGNAL_STRISCIO
 )
 
-const sixths = 6 // of a point, in which scores are counted
-
 // Match is one seat's match. A bot finds the same pointer in all the views of the match.
 type Match struct {
 	// Handle names this seat of this match.
@@ -44,14 +42,9 @@ type Match struct {
 	Rand *rand.Rand
 	// Events so far, the first of them number 1.
 	Events []*Event
-	// Totals by side, in sixths of a point, declarations of the deal under way included.
-	Totals []int
-	// Thirds of a point that each seat has taken in the tricks of the deal under way.
-	Thirds []int
 	// State is the bot's own.
 	State any
 
-	before  []int      // totals when the deal began
 	answer  *pb.Answer // the last one
 	refused *Refusal   // of that answer
 }
@@ -59,11 +52,7 @@ type Match struct {
 func newMatch(handle string, started *pb.MatchStarted) *Match {
 	var seed [32]byte
 	copy(seed[:], started.GetBotSeed())
-	players := int(started.GetRules().GetPlayers())
 	return &Match{
-		Totals:  make([]int, players),
-		Thirds:  make([]int, players),
-		before:  make([]int, players),
 		Handle:  handle,
 		Seat:    int(started.GetSeat()),
 		Started: started,
@@ -78,27 +67,6 @@ func (m *Match) Side(seat int) int {
 		return seat % 2
 	}
 	return seat
-}
-
-// note takes in the next event.
-func (m *Match) note(event *Event) {
-	m.Events = append(m.Events, event)
-	switch kind := event.GetKind().(type) {
-	case *pb.Event_DealStarted:
-		clear(m.Thirds)
-		copy(m.before, m.Totals)
-	case *pb.Event_DealVoided:
-		copy(m.Totals, m.before)
-	case *pb.Event_DeclarationMade:
-		made := kind.DeclarationMade
-		m.Totals[m.Side(int(made.GetSeat()))] += sixths * int(made.GetDeclaration().GetPoints())
-	case *pb.Event_TrickWon:
-		m.Thirds[kind.TrickWon.GetSeat()] += int(kind.TrickWon.GetThirds())
-	case *pb.Event_DealScored:
-		for side, total := range kind.DealScored.GetTotals() {
-			m.Totals[side] = int(total)
-		}
-	}
 }
 
 // Legal is everything that a seat may answer.
@@ -125,6 +93,10 @@ type View struct {
 	Leader int
 	// Legal is what may be answered.
 	Legal Legal
+	// Totals by side in sixths of a point, declarations included; only where the seat may call out.
+	Totals []int32
+	// TakenThirds of a point by side in the tricks of this deal; only where the seat may call out.
+	TakenThirds []uint32
 	// Deadline for the answer to leave, or zero where there is none. What the network takes is not charged.
 	Deadline time.Time
 	// Refused says why the last answer to this same turn was refused; nil the first time.
@@ -156,7 +128,9 @@ func newView(m *Match, turn *pb.Turn, received time.Time) *View {
 			Monte:        legal.GetMonte(),
 			Signals:      legal.GetSignals(),
 		},
-		Refused: m.refused,
+		Totals:      seen.GetTotals(),
+		TakenThirds: seen.GetTakenThirds(),
+		Refused:     m.refused,
 	}
 	if clock := turn.GetClock(); clock != nil {
 		limit := time.Duration(int64(clock.GetMoveMs())+int64(clock.GetBankMs())) * time.Millisecond
