@@ -51,7 +51,7 @@ func WithLabel(label string) Option { return func(o *options) { o.label = label 
 // WithVersion sets the bot's own version, which is kept in the record.
 func WithVersion(version string) Option { return func(o *options) { o.version = version } }
 
-// WithMaxMatches sets how many matches, each seat counting as one, are played at once; 64 unless set.
+// WithMaxMatches sets how many matches are played at once; 64 unless set.
 func WithMaxMatches(n int) Option { return func(o *options) { o.maxMatches = uint32(max(n, 1)) } }
 
 // WithTLS asks for TLS as configured, on loopback addresses too. Without it, TLS with the system's root
