@@ -29,7 +29,7 @@ async def start(*arguments: str, stdin: bool = False) -> asyncio.subprocess.Proc
         stdin=pipe if stdin else asyncio.subprocess.DEVNULL,
         stdout=pipe,
         stderr=pipe,
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))},
         limit=1 << 22,
     )
 

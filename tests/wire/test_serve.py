@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
+import orjson
 import pytest
+from support.certificates import authority, self_signed, signed
 from support.processes import LIMIT_S, Lines, end, run, start
-from support.streams import Client, all_of, connected
+from support.streams import Client, all_of, connected, hello
 from tressette.record.reader import read_lines, read_results
 from tressette.v1 import arena_service_pb2 as pb
+from tressette.wire.tokens import new_token, token_id
+from tressette_bot import Bot, ConnectionLost, Reconnect, play
+from tressette_bot.bots import REFERENCE_BOTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -42,8 +47,9 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(*options: str) -> AsyncIterator[Served]:
-    """``tressette serve`` on a free port."""
-    process = await start(*SERVE, "--address", "127.0.0.1:0", "--log-format", "json", *options)
+    """``tressette serve`` on a free port; bots that vanish are not waited for."""
+    fixed = ("--address", "127.0.0.1:0", "--log-format", "json", "--grace-s", "0")
+    process = await start(*SERVE, *fixed, *options)
     try:
         log = Lines(process.stderr)
         address = (await log.until("event", "listening"))["address"]
@@ -95,31 +101,136 @@ async def test_certificates_that_are_none(tmp_path: Path) -> None:
 # -- TLS ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for this machine, signed by itself, and its key."""
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = await asyncio.create_subprocess_exec(
-        *("openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-        *("-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=localhost"),
-        *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, errors = await made.communicate()
-    assert made.returncode == 0, errors
-    return cert, key
-
-
-async def test_tls(certificate: tuple[Path, Path]) -> None:
-    cert, key = certificate
-    async with served("--tls-cert", str(cert), "--tls-key", str(key)) as server:
-        async with connected(server.address, cert.read_bytes()) as client:
+async def test_tls(tmp_path: Path) -> None:
+    pair = await self_signed(tmp_path / "tls")
+    async with served("--tls-cert", str(pair.cert), "--tls-key", str(pair.key)) as server:
+        async with connected(server.address, pair.cert.read_bytes()) as client:
             assert (await client.greet("safe")).name == "safe"
         async with connected(server.address) as client:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await client.greet("plain")
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert await server.terminated() == 0
+
+
+_QUICK = Reconnect(first_s=0.001, longest_s=0.002, give_up_after_s=LIMIT_S, attempts=2)
+
+
+def _known() -> Bot:
+    bot = REFERENCE_BOTS["first_legal"]()
+    bot.name = "known"
+    return bot
+
+
+async def test_with_mutual_tls_only_clients_with_a_certificate_get_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRPC_VERBOSITY", "NONE")  # it would write of each handshake among our lines
+    ca, other_ca = await authority(tmp_path / "ours"), await authority(tmp_path / "others")
+    arena, bot, strange = await signed(ca, "arena"), await signed(ca, "bot"), await signed(other_ca, "bot")
+    options = ("--tls-cert", str(arena.cert), "--tls-key", str(arena.key), "--tls-client-ca", str(ca.cert))
+    async with served(*options) as server:
+        for pair in (None, strange):
+            cert, key = (pair.cert, pair.key) if pair is not None else (None, None)
+            with pytest.raises(ConnectionLost):
+                await play(
+                    _known(), server.address, tls_root=ca.cert, tls_cert=cert, tls_key=key, reconnect=_QUICK
+                )
+        playing = asyncio.create_task(
+            play(_known(), server.address, tls_root=ca.cert, tls_cert=bot.cert, tls_key=bot.key)
+        )
+        assert (await server.log.until("event", "session opened"))["bot"] == "known"
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+        assert not any(line["event"] == "session opened" for line in server.log.rest)
+        assert await server.terminated() == 0
+
+
+async def test_the_bot_command_has_a_certificate_too(tmp_path: Path) -> None:
+    ca = await authority(tmp_path / "ours")
+    arena, bot = await signed(ca, "arena"), await signed(ca, "bot")
+    options = ("--tls-cert", str(arena.cert), "--tls-key", str(arena.key), "--tls-client-ca", str(ca.cert))
+    async with served(*options) as server:
+        process = await start(
+            *("-m", "tressette", "bot", "first_legal", "--address", server.address),
+            *("--tls-root", str(ca.cert), "--tls-cert", str(bot.cert), "--tls-key", str(bot.key)),
+        )
+        try:
+            await server.log.until("event", "session opened")
+            process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(LIMIT_S):
+                await process.communicate()
+            assert process.returncode == 0
+        finally:
+            await end(process)
+
+
+# -- tokens -------------------------------------------------------------------------------------------
+
+
+async def test_tokens_can_be_made_and_revoked_while_it_runs(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    old, _ = new_token(path, "mine")
+    async with served("--tokens", str(path)) as server, contextlib.AsyncExitStack() as stack:
+        first, second, third, fourth = [
+            await stack.enter_async_context(connected(server.address)) for _ in range(4)
+        ]
+        assert (await first.greet("label", token=old)).name == "mine"
+        new, _ = new_token(path, "mine")
+        assert (await second.greet("label", token=new)).name == "mine"
+        status, output, _ = await run(
+            "-m", "tressette", "token", "revoke", token_id(old), "--file", str(path)
+        )
+        assert (status, output) == (0, f"revoked {token_id(old)} of mine\n")
+        ending = await first.ending()
+        assert (ending.reason, ending.message) == (pb.ERROR_REASON_UNAUTHENTICATED, "token: revoked")
+        await third.send(hello("label", token=old))
+        assert (await third.ending()).reason == pb.ERROR_REASON_UNAUTHENTICATED
+        assert (await fourth.greet("label", token=new)).name == "mine"
+        await second.send(pb.PlayRequest(goodbye=pb.Goodbye()))
+        assert (await second.ending()).reason == pb.ERROR_REASON_UNSPECIFIED
+
+
+async def test_secrets_are_in_no_log_and_no_record(tmp_path: Path) -> None:
+    path, record = tmp_path / "tokens", tmp_path / "record"
+    tokens = [new_token(path, name)[0] for name in ("left", "right")]
+    wrong = f"tressette_{'x' * 43}"
+    options = ("--tokens", str(path), "--log-level", "debug", "--record", str(record), "--grace-s", "60")
+    async with (
+        served(*options, "--preset", "tressette-due-duplicate") as server,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        clients = [await stack.enter_async_context(connected(server.address)) for _ in range(6)]
+        welcomes = [await clients[number].greet(token=token) for number, token in enumerate(tokens)]
+        await all_of(*(client.play_games() for client in clients[:2]))
+        await clients[2].send(hello(token=wrong))
+        assert (await clients[2].ending()).reason == pb.ERROR_REASON_UNAUTHENTICATED
+        await clients[3].send(hello(token=tokens[0], resume_token=wrong))
+        assert (await clients[3].ending()).reason == pb.ERROR_REASON_RESUME_UNKNOWN
+        resumed = await clients[4].greet(token=tokens[0], resume_token=welcomes[0].resume_token)
+        assert resumed.resumed
+        await clients[4].send(hello(token=tokens[0], version=tokens[0]))
+        assert (await clients[4].ending()).reason == pb.ERROR_REASON_HELLO_REPEATED
+        await clients[5].send(hello().SerializeToString() + tokens[1].encode())
+        assert (await clients[5].ending()).reason == pb.ERROR_REASON_MALFORMED
+        new_token(path, "later")
+        await clients[1].send(pb.PlayRequest(goodbye=pb.Goodbye()))
+        assert (await clients[1].ending()).reason == pb.ERROR_REASON_UNSPECIFIED
+        server.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(LIMIT_S):
+            _, rest = await server.process.communicate()
+    said = orjson.dumps(server.log.seen) + rest
+    kept = _contents(tmp_path)
+    assert b'"refused"' in said
+    assert len(kept) >= 3  # the tokens, tricks, results
+    for secret in (*tokens, wrong, *(one.resume_token for one in (*welcomes, resumed))):
+        assert secret.encode() not in said
+        assert [name for name, data in kept.items() if secret.encode() in data] == []
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # -- playing ------------------------------------------------------------------------------------------
