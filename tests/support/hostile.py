@@ -15,8 +15,9 @@ from google.protobuf.message import Message
 from grpc.aio import EOF, AioRpcError
 from tressette.v1 import arena_service_pb2 as pb
 
-from support.streams import LIMIT_S, PLAY, hello
+from support.streams import PLAY, hello
 
+_LIMIT_S: Final = 60.0
 _ENUM_LIMIT: Final = 1 << 31
 
 
@@ -138,23 +139,31 @@ def _wrong_order(chance: Random, target: Target) -> Messages:
         yield request.SerializeToString()
 
 
+_MANY_ANSWERS: Final = [
+    answers(*[pb.Answer(handle="x", turn_id=1)] * count) for count in (1024, 1025, 50_000)
+]
+_MANY_POSITIONS: Final = pb.PlayRequest(
+    hello=pb.Hello(positions=[pb.MatchPosition(handle="x")] * 50_000)
+).SerializeToString()
+_MANY_POSITIONS: Final = pb.PlayRequest(
+    hello=pb.Hello(positions=[pb.MatchPosition(handle=str(n), last_event=n) for n in range(30_000)])
+).SerializeToString()
+
+
 def _huge_lists(chance: Random, target: Target) -> Messages:
-    one = pb.Answer(handle="x", turn_id=1)
     kind = chance.randrange(5)
-    if kind == 0:
-        positions = [pb.MatchPosition(handle=str(number), last_event=number) for number in range(30_000)]
-        yield hello(_label(chance), positions=positions).SerializeToString()
-    elif kind == 1:
-        yield hello(_label(chance), features=["x"] * 100_000).SerializeToString()
+    if kind < 2:
+        # Parts of one message may be sent apart, and are put together by the reader.
+        yield _hello(chance) + (_MANY_POSITIONS if kind else _MANY_POSITIONS)
     else:
         yield _hello(chance)
         if kind == 2:
-            yield answers(*[one] * chance.choice((1024, 1025, 50_000)))
+            yield chance.choice(_MANY_ANSWERS)
         elif kind == 3:
-            yield answers(target.answer(declarations=[{}] * 50_000))
+            yield answers(target.answer(declarations=[{}] * 20_000))
         else:
-            for _ in range(20):
-                yield answers(*[one] * 1024)
+            for _ in range(15):
+                yield _MANY_ANSWERS[0]
 
 
 def _wrong_values(chance: Random, target: Target) -> Messages:
@@ -207,7 +216,7 @@ def _deep(chance: Random, target: Target) -> Messages:
 
 def _chatter(chance: Random, target: Target) -> Messages:
     yield _hello(chance)
-    for number in range(100):
+    for number in range(30):
         yield pb.PlayRequest(pong=pb.Pong(nonce=number)).SerializeToString()
         yield pb.PlayRequest(drain=pb.Drain(message="x" * 100)).SerializeToString()
 
@@ -243,7 +252,7 @@ async def malformed_stream(channel: grpc.aio.Channel, chance: Random, target: Ta
     call: Any = channel.stream_stream(PLAY, _as_it_is, pb.PlayResponse.FromString)()
     broken = (AioRpcError, asyncio.InvalidStateError)
     try:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(_LIMIT_S):
             with contextlib.suppress(*broken):
                 for message in KINDS[kind](chance, target):
                     await call.write(message)

@@ -86,6 +86,7 @@ def _check_turn(seat: Seat, turn: view_pb.Turn, knows: Knowledge) -> None:
             legal=legal_to_wire(legal),
             totals=match.standing.totals if legal.call_out else (),
             taken_thirds=[pile.thirds if pile else 0 for pile in match.piles()] if legal.call_out else (),
+            active=match.active if len(match.active) < match.rules.players else (),
         ),
         clock=view_pb.Clock(move_ms=seat.game.config.move_ms),
         sent_unix_ms=UNIX_MS,

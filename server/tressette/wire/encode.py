@@ -156,10 +156,10 @@ def turn(
     legal: Legal,
     clock_field: bytes,
     sent_field: bytes,
-    score_fields: bytes = b"",
+    extra_fields: bytes = b"",
 ) -> bytes:
     """A turn as a field of a MatchUpdate. ``hand`` is a mask, ``table`` cards, ``leader`` a seat;
-    ``score_fields`` come from ``scores``."""
+    ``extra_fields`` come from ``extra``."""
     # Nothing in here but the turn id comes near the 4096 that _SMALL ends at.
     held = _cards(hand)
     if legal == (legal.cards, *_PLAIN):
@@ -169,14 +169,14 @@ def turn(
         allowed = legal_to_wire(legal).SerializeToString()
     on_table = _TABLE + _SMALL[len(table)] + bytes([card + 1 for card in table]) if table else b""
     legal_field = _LEGAL + _SMALL[len(allowed)] + allowed
-    view = b"".join((_HAND, _SMALL[len(held)], held, on_table, _LEADERS[leader], legal_field, score_fields))
+    view = b"".join((_HAND, _SMALL[len(held)], held, on_table, _LEADERS[leader], legal_field, extra_fields))
     content = b"".join((_TURN_ID, varint(turn_id), _VIEW, _SMALL[len(view)], view, clock_field, sent_field))
     return _TURN + _SMALL[len(content)] + content
 
 
-def scores(totals: Sequence[int], taken_thirds: Sequence[int]) -> bytes:
-    """The scores as fields of a SeatView, by side."""
-    return view_pb.SeatView(totals=totals, taken_thirds=taken_thirds).SerializeToString()
+def extra(totals: Sequence[int], taken_thirds: Sequence[int], active: Sequence[int]) -> bytes:
+    """What only some views have, as fields of a SeatView: scores by side, and the seats that play."""
+    return view_pb.SeatView(totals=totals, taken_thirds=taken_thirds, active=active).SerializeToString()
 
 
 _PLAIN: Final = tuple(Legal()[1:])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tressette.play.session import Seat, Session, Status
+from tressette.rules.match import Match
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire import encode, errors
 from tressette.wire.convert import event_to_wire, rules_to_wire
@@ -77,12 +79,22 @@ def _turn(seat: Seat, now: float, sent: bytes) -> bytes:
         # A turn that is open has some time left, if only what the network is allowed.
         clock = encode.clock(left if left or bank else 1, bank, config.increment_ms)
     legal = match.legal(seat.number)
-    scores = b""
-    if legal.call_out:
-        thirds = [0 if pile is None else pile.thirds for pile in match.piles()]
-        scores = encode.scores(match.standing.totals, thirds)
     hand = deal.hands[seat.number]
-    return encode.turn(seat.turn, hand, deal.table, deal.leader, legal, clock, sent, scores)
+    extra = b""
+    if legal.call_out or len(match.active) < match.rules.players:
+        extra = _extra(match, legal.call_out)
+    return encode.turn(seat.turn, hand, deal.table, deal.leader, legal, clock, sent, extra)
+
+
+def _extra(match: Match, may_call_out: bool) -> bytes:
+    """The scores for a seat that may call out, the seats that play where not all do."""
+    totals: Sequence[int] = ()
+    thirds: Sequence[int] = ()
+    if may_call_out:
+        totals = match.standing.totals
+        thirds = [0 if pile is None else pile.thirds for pile in match.piles()]
+    active = match.active if len(match.active) < match.rules.players else ()
+    return encode.extra(totals, thirds, active)
 
 
 def _started(seat: Seat) -> arena_pb.MatchStarted:
