@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 import ssl
 import time
 from typing import Any, Final
@@ -14,6 +13,7 @@ import grpc
 import structlog
 
 from tressette.commands.config_file import SettingsCommand, as_toml
+from tressette.commands.serve_operations import Operations, operations_options
 from tressette.commands.serve_options import (
     Settings,
     Tls,
@@ -26,10 +26,13 @@ from tressette.commands.serve_options import (
 from tressette.play.arena import Arena
 from tressette.play.matchmaker import Matchmaker
 from tressette.play.session import Session
+from tressette.play.suspend import Suspension, SuspensionError, claim
 from tressette.record.game import GameSpec
 from tressette.record.writer import NullRecorder, Record, free_writer
 from tressette.rules.presets import resolve
+from tressette.wire.drain import Stopping, play_out, suspend, take_up
 from tressette.wire.logs import configure
+from tressette.wire.metrics import MetricsServer, MetricsUnavailable
 from tressette.wire.server import ArenaServer, BadAddress
 from tressette.wire.tokens import TokenError, TokenFile
 
@@ -47,13 +50,15 @@ _TOKENS_EVERY_S: Final = 2.0
 @match_options
 @limit_options
 @output_options
+@operations_options
 @config_options
 @click.pass_context
 def serve(ctx: click.Context, /, show_config: bool, **options: Any) -> None:
     """Run an arena on which connected bots play each other until it is stopped.
 
-    Whoever is free is given a match, the least busy first. Ends on Ctrl-C or SIGTERM; bots are told. Other
-    machines are let in with TLS and tokens only. How to run it for others: server/OPERATING.md.
+    Whoever is free is given a match, the least busy first. On Ctrl-C or SIGTERM matches under way are played
+    out or suspended, then it ends; the second time it ends at once. Other machines are let in with TLS and
+    tokens only. How to run it for others: server/OPERATING.md.
 
     Each setting is taken from the first of these that has it:
 
@@ -76,7 +81,7 @@ def serve(ctx: click.Context, /, show_config: bool, **options: Any) -> None:
         click.echo(as_toml(ctx))
         return
     configure(settings.log_level, settings.log_format)
-    asyncio.run(_serve(settings, credentials, tokens))
+    asyncio.run(_serve(settings, Operations.of(options), credentials, tokens))
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
@@ -115,25 +120,42 @@ async def _revoke(server: ArenaServer, tokens: TokenFile) -> None:
             log.error("revoking failed", exc_info=error)
 
 
-async def _serve(
-    settings: Settings, credentials: grpc.ServerCredentials | None, tokens: TokenFile | None
-) -> None:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    failures: list[OSError] = []
+def _open_record(
+    settings: Settings, stopping: Stopping, failures: list[OSError]
+) -> tuple[Record | None, Suspension | None]:
+    """The record to write, and what an earlier server has suspended into its folder."""
+    folder = settings.record
+    if folder is None:
+        return None, None
 
     def failed(error: OSError) -> None:
         failures.append(error)
-        stop.set()
+        stopping.fail()
 
     try:
-        folder = settings.record
-        record = Record(folder, free_writer(folder), on_failure=failed) if folder is not None else None
-    except OSError as error:
+        record = Record(folder, free_writer(folder), on_failure=failed)
+        return record, claim(folder, record.writer)
+    except (OSError, SuspensionError) as error:
         raise click.BadParameter(str(error), param_hint="--record") from None
 
+
+async def _serve(
+    settings: Settings,
+    operations: Operations,
+    credentials: grpc.ServerCredentials | None,
+    tokens: TokenFile | None,
+) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = Stopping()
+    failures: list[OSError] = []
+    record, suspension = _open_record(settings, stopping, failures)
+
+    def fill() -> None:
+        if not arena.draining:
+            matchmaker.fill()
+
     def refill(*_: Any) -> None:
-        loop.call_soon(matchmaker.fill)
+        loop.call_soon(fill)
 
     def finished(spec: GameSpec, result: dict[str, Any]) -> None:
         log.info("game finished", game=spec.game, preset=spec.preset, bots=spec.bots, ranks=result["ranks"])
@@ -143,7 +165,7 @@ async def _serve(
         refill()
 
     arena = Arena(
-        secrets.token_bytes(32),
+        suspension.key if suspension is not None else secrets.token_bytes(32),
         settings.play,
         record or NullRecorder(),
         on_finished=finished,
@@ -151,30 +173,49 @@ async def _serve(
         grace_s=settings.grace_s,
     )
     run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    # Servers that share a folder may start in the same second.
+    run = f"{run}-{record.writer}" if record is not None else run
     matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in settings.presets], run)
     names = tokens.name_of if tokens is not None else None
-    server = ArenaServer(arena, names, credentials, settings.limits)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    server = ArenaServer(arena, names, credentials, settings.limits, operations.reflection)
+    stopping.listen()
+    metrics = None
     try:
+        all_taken_up = suspension is not None and take_up(arena, suspension)
+        if operations.metrics_address is not None:
+            metrics = MetricsServer(operations.metrics_address, server, record)
         port = await server.start(settings.address)
-    except BadAddress as error:
+    except (BadAddress, MetricsUnavailable, SuspensionError) as error:
+        arena.close()
+        if suspension is not None:
+            suspension.put_back()
+        if metrics is not None:
+            await metrics.close()
         if record is not None:
             record.close()
         raise click.ClickException(str(error)) from None
+    if suspension is not None and all_taken_up:
+        suspension.done()
+    elif suspension is not None:
+        log.error("suspension kept", file=str(suspension.path))
+    if metrics is not None:
+        log.info("metrics", address=metrics.address)
     host = settings.address.rpartition(":")[0]
     log.info("listening", address=f"{host}:{port}", presets=settings.presets)
     revoking = asyncio.create_task(_revoke(server, tokens)) if tokens is not None else None
-    await stop.wait()
+    await stopping.asked.wait()
+    await play_out(server, stopping, operations.drain_s)
     if revoking is not None:
         revoking.cancel()
-    log.info("stopping", games_cut_off=len(arena.games))
-    arena.close()
+    log.info("stopping", games=len(arena.games))
+    suspend(arena, settings.record if not failures else None)
     await server.stop()
+    if metrics is not None:
+        await metrics.close()
     if record is not None:
         try:
             record.close()
         except OSError as error:
-            failed(error)
+            failures.append(error)
     if failures:
         raise click.ClickException(f"the record cannot be written: {failures[0]}")

@@ -16,11 +16,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import structlog
+
 from tressette.record.writer import Record
-from tressette.wire.server import ArenaServer, BadAddress, split_address
+from tressette.wire.server import ArenaServer, BadAddress, is_loopback, split_address
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+log = structlog.get_logger("tressette.metrics")
 
 _PATIENCE_S: Final = 5.0
 _TICK_S: Final = 0.25
@@ -142,7 +146,7 @@ class _Collector:
 
 class MetricsServer:
     """Serves the metrics over HTTP until it is closed. Raises MetricsUnavailable, and BadAddress for one that
-    is malformed or taken. ``port``: where it listens."""
+    is malformed or taken. ``address``: where it listens."""
 
     def __init__(self, address: str, server: ArenaServer, record: Record | None) -> None:
         host, port = split_address(address)
@@ -161,7 +165,9 @@ class MetricsServer:
         except OSError as error:
             self._collector.lag.stop()
             raise BadAddress(f"cannot listen on {address}: {error}") from None
-        self.port: int = self._http.server_port
+        self.address = f"{address.rpartition(':')[0]}:{self._http.server_port}"
+        if not is_loopback(host):
+            log.warning("metrics can be read from other machines", address=self.address)
 
     async def close(self) -> None:
         """Serve no more. Scrapes under way are waited for, so the event loop must go on meanwhile."""
