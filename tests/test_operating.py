@@ -25,10 +25,7 @@ def _blocks(kind: str) -> list[str]:
 
 
 def _run(arguments: Sequence[str], folder: Path) -> str:
-    env = os.environ | {
-        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
+    env = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(
         arguments, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=60
     )

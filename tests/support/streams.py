@@ -112,7 +112,7 @@ class Client:
 
     async def play_until_told(self) -> pb.Ending:
         """Answer every turn by its first legal choice until the arena ends the session."""
-        while (response := await self.receive()).WhichOneof("message") == "batch":
+        while (response := await self.receive()).WhichOneof("message") in ("batch", "drain"):
             if turns := [update for update in response.batch.updates if update.HasField("turn")]:
                 await self.answer(*map(first_choice, turns))
         await self.close()
