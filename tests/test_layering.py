@@ -50,7 +50,7 @@ LAYERS = {
     "tressette.play": Layer(("tressette.rules", "tressette.record"), ("structlog",)),
     "tressette.wire": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.v1"),
-        ("google", "grpc", "orjson", "structlog"),
+        ("google", "grpc", "grpc_health", "grpc_reflection", "orjson", "prometheus_client", "structlog"),
     ),
     "tressette.commands": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.wire"),

@@ -16,7 +16,7 @@ import gc
 import os
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -36,11 +36,12 @@ from tressette.wire.logs import configure
 from tressette.wire.server import ArenaServer
 from tressette.wire.stream import Stream
 
-from support.processes import Lines, end
+from support.processes import TESTS, end
 from support.tables import KEY
 
 LIMIT_S: Final = 30.0
 _LINE_LIMIT: Final = 1 << 20
+_BEAT_S: Final = 0.01
 _KEPT: Final = (Game, Seat, Session, Stream)
 
 
@@ -87,6 +88,7 @@ class _Server:
         )
         names = dict(options.tokens).get if options.tokens else None
         self._server = ArenaServer(self._arena, names, limits=Limits(**options.limits))
+        self._lag_s = 0.0
         presets = [(name, resolve(name)) for name in options.presets]
         self._matchmaker = Matchmaker(self._arena, presets, "casual") if presets else None
 
@@ -100,6 +102,7 @@ class _Server:
 
     async def run(self, lines: asyncio.StreamReader) -> None:
         _say(listening=f"127.0.0.1:{await self._server.start('127.0.0.1:0')}")
+        beating = asyncio.create_task(self._beat())
         try:
             while line := await lines.readline():
                 message = orjson.loads(line)
@@ -110,11 +113,21 @@ class _Server:
                 elif "stop" in message:
                     break
         finally:
+            beating.cancel()
             self._arena.close()
             await self._server.stop()
             self._record.close()
 
+    async def _beat(self) -> None:
+        """Note how long the loop is kept from what it wants to do."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _BEAT_S
+            await asyncio.sleep(_BEAT_S)
+            self._lag_s = max(self._lag_s, loop.time() - due)
+
     def _counts(self) -> dict[str, int]:
+        lag_s, self._lag_s = self._lag_s, 0.0
         gc.collect()
         kinds = Counter(type(one) for one in gc.get_objects())
         alive = {f"alive_{kind.__name__.lower()}s": kinds[kind] for kind in _KEPT}
@@ -130,6 +143,7 @@ class _Server:
             "games_finished": arena.games_finished,
             "fds": len(os.listdir("/proc/self/fd")),
             "rss_kib": rss_kib(),
+            "lag_ms": round(lag_s * 1000),
             "at_ms": time.monotonic_ns() // 1_000_000,
             **alive,
         }
@@ -153,15 +167,16 @@ class Watched:
     ``results`` are those of the games that have ended so far."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
+        loop = asyncio.get_running_loop()
         self.process = process
-        self.lines = Lines(process.stdout)
         self.address = ""
         self.errors = b""
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        """The result of every game whose line has been read."""
-        return [line["finished"] for line in self.lines.seen if "finished" in line]
+        self.results: list[dict[str, Any]] = []
+        self.on_finished: Callable[[dict[str, Any]], None] = lambda result: None
+        self._listening: asyncio.Future[str] = loop.create_future()
+        self._asked: deque[asyncio.Future[dict[str, int]]] = deque()
+        self._finished = asyncio.Event()
+        self._reading = [loop.create_task(self._read_lines()), loop.create_task(self._read_errors())]
 
     def tell(self, **message: object) -> None:
         """Write one line to it."""
@@ -173,26 +188,32 @@ class Watched:
         for spec in specs:
             self.tell(play=spec.to_json())
 
-    async def finished(self, game: str) -> dict[str, Any]:
-        """The result of this game, when it is there."""
-        line = await self.lines.find(
-            lambda line: "finished" in line and line["finished"]["game"] == game, f"the end of {game}"
-        )
-        result: dict[str, Any] = line["finished"]
-        return result
+    async def finished(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first result of which ``wanted`` is true, when it is there."""
+        seen = 0
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                for result in self.results[seen:]:
+                    if wanted(result):
+                        return result
+                seen = len(self.results)
+                self._finished.clear()
+                await self._finished.wait()
 
     async def counts(self) -> dict[str, int]:
         """What it holds now."""
+        answer: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
+        self._asked.append(answer)
         self.tell(counts=True)
-        counts: dict[str, int] = (await self.lines.until("counts"))["counts"]
-        return counts
+        async with asyncio.timeout(LIMIT_S):
+            return await answer
 
     async def until(self, true: Callable[[dict[str, int]], bool], what: str) -> dict[str, int]:
         """Ask for its counts until they are as they should be; returns them."""
         counts: dict[str, int] = {}
         try:
             async with asyncio.timeout(LIMIT_S):
-                while not true(counts := await self.counts()):
+                while not true(counts := await self.counts()):  # noqa: ASYNC110 - it is another process
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise AssertionError(f"not {what} in {LIMIT_S:g} s: {counts}; {self.errors.decode()}") from None
@@ -209,7 +230,34 @@ class Watched:
         """Tell it to stop, and see that it ends well and has made no error."""
         self.tell(stop=True)
         async with asyncio.timeout(LIMIT_S):
-            assert await self.process.wait() == 0, self.errors.decode()
+            status = await self.process.wait()
+            await asyncio.gather(*self._reading)
+        assert status == 0 and not self.errors, f"{status}: {self.errors.decode()}"
+
+    async def begin(self) -> None:
+        """Wait until it listens."""
+        async with asyncio.timeout(LIMIT_S):
+            self.address = await self._listening
+
+    async def end(self) -> None:
+        """See that it is gone."""
+        for task in self._reading:
+            task.cancel()
+        await asyncio.gather(*self._reading, return_exceptions=True)
+        await end(self.process)
+
+    async def _read_lines(self) -> None:
+        assert self.process.stdout is not None
+        async for raw in self.process.stdout:
+            line = orjson.loads(raw)
+            if "finished" in line:
+                self.results.append(line["finished"])
+                self._finished.set()
+                self.on_finished(line["finished"])
+            elif "counts" in line:
+                self._asked.popleft().set_result(line["counts"])
+            else:
+                self._listening.set_result(line["listening"])
 
     async def _read_errors(self) -> None:
         assert self.process.stderr is not None
@@ -227,22 +275,16 @@ async def watching(folder: Path, options: Options | None = None) -> AsyncIterato
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # the same code as this process has
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))},
         limit=1 << 22,
     )
     watched = Watched(process)
-    reading = asyncio.create_task(watched._read_errors())
     try:
-        watched.address = (await watched.lines.until("listening"))["listening"]
+        await watched.begin()
         yield watched
         await watched.stop()
-        async with asyncio.timeout(LIMIT_S):
-            await reading
-        assert not watched.errors, watched.errors.decode()
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-        await end(process)
+        await watched.end()
 
 
 if __name__ == "__main__":
