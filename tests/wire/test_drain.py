@@ -174,18 +174,20 @@ def games(folder: Path) -> list[tuple[str, int]]:
 
 async def test_a_draining_server_takes_nobody_new_but_lets_bots_come_back() -> None:
     async with serving(grace_s=60) as arena:
-        clients = [await arena.connect() for _ in NAMES]
-        welcomes = [await client.greet(name) for client, name in zip(clients, NAMES, strict=True)]
+        lost = await arena.connect()
+        welcome = await lost.greet("a")
+        (stream,) = arena.server.service.streams
+        await arena.bots("b", "c", "d")
         arena.arena.submit(game_spec())
         await true_in_time(lambda: bool(arena.arena.games))
         arena.server.drain()
         stranger = await arena.connect()
         await stranger.send(hello("e"))
         assert (await stranger.ending()).reason == pb.ERROR_REASON_SHUTTING_DOWN
-        clients[0].cancel()
+        stream.cancel()  # what grpc does when a client has vanished
         await true_in_time(lambda: not arena.arena.sessions["a"][0].attached)
         again = await arena.connect()
-        assert (await again.greet("a", resume_token=welcomes[0].resume_token)).resumed
+        assert (await again.greet("a", resume_token=welcome.resume_token)).resumed
 
 
 async def test_every_bot_is_told_of_the_drain_and_of_the_end_of_its_match() -> None:
@@ -303,6 +305,7 @@ async def test_a_second_signal_stops_at_once_and_loses_nothing(tmp_path: Path) -
             await server.log.until("event", "draining")
             server.process.send_signal(signal.SIGINT)
             assert await endings(tasks) == {pb.ERROR_REASON_SHUTTING_DOWN}
+            assert [task.result().will_return for task in tasks] == [True] * 4
         status, log = await server.ended()
     assert status == 0
     assert [line["at_once"] for line in log if line["event"] == "asked to stop"] == [False, True]

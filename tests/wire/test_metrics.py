@@ -57,6 +57,13 @@ async def seated(arena: Serving) -> list[Any]:
     return clients
 
 
+def lose(arena: Serving, among: set[asyncio.Task[Any]]) -> None:
+    """Do what grpc does when the client of the only stream that is not in ``among`` has vanished. (A client
+    that cancels may look for a moment as if it had closed its side in good order.)"""
+    (task,) = arena.server.service.streams - among
+    task.cancel()
+
+
 # -- scraping -----------------------------------------------------------------------------------------
 
 
@@ -105,9 +112,12 @@ def _files(folder: Path) -> list[Path]:
 async def test_sessions_without_a_stream_are_told_apart() -> None:
     async with serving(grace_s=60) as arena:
         metrics = MetricsServer("127.0.0.1:0", arena.server, None)
-        clients = await seated(arena)
+        await arena.bots(*"bcd")
+        others = set(arena.server.service.streams)
+        await arena.bots("a")
+        arena.arena.submit(game_spec())
         await true_in_time(lambda: bool(arena.arena.games))
-        clients[0].cancel()
+        lose(arena, others)
         await true_in_time(lambda: not arena.arena.sessions["a"][0].attached)
         samples = await scraped(metrics)
         assert value(samples, "sessions", state="attached") == 3
@@ -243,13 +253,16 @@ def test_a_wrong_address_is_refused_by_name(address: str) -> None:
 async def test_every_stream_leaves_one_line() -> None:
     with structlog.testing.capture_logs() as logs:
         async with serving() as arena:
-            clients = await seated(arena)
+            clients = await arena.bots(*"acd")
+            others = set(arena.server.service.streams)
+            clients += await arena.bots("b")
+            arena.arena.submit(game_spec())
             await asyncio.gather(*(client.play_games() for client in clients))
             await clients[0].send(pb.PlayRequest(goodbye=pb.Goodbye()))
             assert (await clients[0].ending()).reason == 0
-            clients[1].cancel()
+            lose(arena, others)
             await true_in_time(lambda: len(arena.server.service.streams) == 2)
-            told = [asyncio.create_task(client.ending()) for client in clients[2:]]
+            told = [asyncio.create_task(client.ending()) for client in clients[1:3]]
             await arena.server.stop()
             await asyncio.gather(*told)
     lines = {line["bot"]: line for line in logs if line["event"] == "stream ended"}
