@@ -28,6 +28,8 @@ type Ended struct {
 	Reason pb.ErrorReason
 	// Message for people.
 	Message string
+	// WillReturn says that the arena means to be back and to know the session still.
+	WillReturn bool
 }
 
 func (e *Ended) Error() string {

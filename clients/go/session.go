@@ -53,7 +53,7 @@ func (s *session) run(ctx context.Context) error {
 	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
 		before := s.welcome
 		lost := s.stream(ctx)
-		if ended := new(Ended); lost == nil || errors.As(lost, &ended) {
+		if ended := new(Ended); lost == nil || errors.As(lost, &ended) && !ended.WillReturn {
 			if lost == nil || ended.Reason == pb.ErrorReason_ERROR_REASON_SHUTTING_DOWN {
 				return nil
 			}
@@ -178,7 +178,7 @@ func (s *session) ending(ctx context.Context, ending *pb.Ending) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return &Ended{ending.GetReason(), ending.GetMessage()}
+	return &Ended{ending.GetReason(), ending.GetMessage(), ending.GetWillReturn()}
 }
 
 func (s *session) hello() *pb.Hello {

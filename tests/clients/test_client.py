@@ -57,9 +57,10 @@ class Stream:
         """Send a batch."""
         await self.context.write(pb.PlayResponse(batch=pb.Batch(updates=updates, errors=errors)))
 
-    async def end(self, reason: str = "SHUTTING_DOWN") -> None:
+    async def end(self, reason: str = "SHUTTING_DOWN", will_return: bool = False) -> None:
         """Send the Ending."""
-        ending = pb.Ending(reason=pb.ErrorReason.Value(f"ERROR_REASON_{reason}"), message="so long")
+        value = pb.ErrorReason.Value(f"ERROR_REASON_{reason}")
+        ending = pb.Ending(reason=value, message="so long", will_return=will_return)
         await self.context.write(pb.PlayResponse(ending=ending))
 
 
@@ -246,6 +247,23 @@ async def test_a_refused_answer_is_corrected_once_when_the_turn_comes_again() ->
     async with arena(script) as address:
         await play(bot, address)
     assert sorted(bot.asked) == [("a", 1), ("a", 1), ("b", 1), ("b", 1)]
+
+
+async def test_an_arena_that_means_to_be_back_is_resumed() -> None:
+    async def suspended(stream: Stream) -> None:
+        await stream.welcome(grace_ms=5000)
+        await stream.send(turn("a"))
+        await stream.answers()
+        await stream.end(will_return=True)
+
+    async def resumed(stream: Stream) -> None:
+        hello = await stream.welcome(resumed=True)
+        assert hello.resume_token == "again"
+        assert [position.handle for position in hello.positions] == ["a"]
+        await stream.end()
+
+    async with arena(suspended, resumed) as address:
+        await play(Lowest(), address, reconnect=QUICK)
 
 
 async def test_a_dropped_stream_is_taken_up_where_it_was() -> None:

@@ -203,7 +203,7 @@ async def _until_signal(playing: Callable[[], Coroutine[None, None, None]]) -> N
 
 
 class _Lost(Exception):
-    """A stream ended without an Ending."""
+    """A stream ended without an Ending, or with one that promises a return."""
 
 
 class _Attempts:
@@ -215,15 +215,21 @@ class _Attempts:
         self._pause = reconnect.first_s
         self._since = time.monotonic()
         self._connected = False
+        self._patience = 0.0
 
     def connected(self) -> None:
         """The arena has sent a Welcome."""
         self._connected = True
+        self._patience = 0.0
 
     def useful(self) -> None:
         """The stream has brought something: the next loss is a new one, with short pauses again."""
         self.made = 0
         self._pause = self._reconnect.first_s
+
+    def stretch(self, seconds: float) -> None:
+        """The arena means to be back within so many seconds: try for as long, however often."""
+        self._patience = seconds
 
     def lost(self) -> float | None:
         """The pause before the next attempt, in seconds; None: give up."""
@@ -232,13 +238,15 @@ class _Attempts:
             self._connected, self._since = False, now
         self.made += 1
         pause, self._pause = self._pause, min(2 * self._pause, self._reconnect.longest_s)
-        if self.made >= self._reconnect.attempts or pause >= self.left():
+        tired = self.made >= self._reconnect.attempts and not self._patience
+        if tired or pause >= self.left():
             return None
         return pause
 
     def left(self) -> float:
         """Seconds until it is time to give up."""
-        return self._since + self._reconnect.give_up_after_s - time.monotonic()
+        patience = max(self._reconnect.give_up_after_s, self._patience)
+        return self._since + patience - time.monotonic()
 
 
 class _Session:
@@ -427,6 +435,9 @@ class _Session:
             if isinstance(item, Exception):
                 raise item
             if isinstance(item, Ending):
+                if item.will_return:
+                    self._attempts.stretch(self._welcome.grace_ms / 1000 if self._welcome else 0.0)
+                    raise _Lost("the arena is going to be back")
                 if item.reason in _REGULAR_ENDS:
                     return
                 raise _refusal(item)

@@ -213,7 +213,8 @@ export class Session {
         this.options.log(`no new matches: ${message.value.message}`);
         break;
       case "ending":
-        this.#ending = message.value;
+        // An arena that promises to be back is a lost connection, to be resumed.
+        this.#ending = message.value.willReturn ? undefined : message.value;
         this.#stream?.end();
         this.#cancelAfter(GOODBYE_MS);
         break;

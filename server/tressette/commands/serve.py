@@ -208,8 +208,8 @@ async def _serve(
     if revoking is not None:
         revoking.cancel()
     log.info("stopping", games=len(arena.games))
-    suspend(arena, settings.record if not failures else None)
-    await server.stop()
+    kept = suspend(arena, settings.record if not failures else None)
+    await server.stop(will_return=kept)
     if metrics is not None:
         await metrics.close()
     if record is not None:

@@ -63,9 +63,9 @@ async def play_out(server: ArenaServer, stopping: Stopping, limit_s: float) -> N
         await asyncio.gather(*waits, return_exceptions=True)
 
 
-def suspend(arena: Arena, folder: Path | None) -> None:
-    """Put the games under way into the folder, and close the arena."""
-    games = len(arena.games)
+def suspend(arena: Arena, folder: Path | None) -> bool:
+    """Put the games under way into the folder, and close the arena; returns whether any are there now."""
+    games, kept = len(arena.games), False
     if games and folder is None:
         log.warning("games cut off", games=games, error="there is no record folder to suspend them to")
     elif games and folder is not None:
@@ -75,7 +75,9 @@ def suspend(arena: Arena, folder: Path | None) -> None:
             log.error("games cut off", games=games, error=str(error))
         else:
             log.info("games suspended", games=games, file=str(path))
+            kept = True
     arena.close()
+    return kept
 
 
 def take_up(arena: Arena, suspension: Suspension) -> bool:

@@ -104,12 +104,13 @@ class ArenaServer:
         """End every session that came in with another token than these, each with its Ending."""
         self.service.keep_only(token_ids)
 
-    async def stop(self, grace_s: float = 1.0) -> None:
-        """End all streams, each with its Ending, and stop. Takes as long as the bots take to close their
-        streams, for those that do not up to twice the grace."""
+    async def stop(self, grace_s: float = 1.0, will_return: bool = False) -> None:
+        """End all streams, each with its Ending, and stop. ``will_return``: bots whose games are suspended
+        are told to come back. Takes as long as the bots take to close their streams, for those that do not
+        up to twice the grace."""
         self._health.set_serving(False)
         self._health.close()
-        self.service.shut_down()
+        self.service.shut_down(will_return)
         # What is open when the server is told to stop makes that take the whole grace.
         if open_calls := self.service.streams | self._health.watches:
             await asyncio.wait(open_calls, timeout=grace_s)

@@ -60,14 +60,17 @@ class ArenaService:
         self.streams: set[asyncio.Task[Any]] = set()
         self.endings: Counter[str] = Counter()
         self._closed = asyncio.Event()
+        self._will_return = False
 
     @property
     def arena(self) -> Arena:
         """The arena that is served."""
         return self._arena
 
-    def shut_down(self) -> None:
-        """Have every stream end, and refuse new ones."""
+    def shut_down(self, will_return: bool = False) -> None:
+        """Have every stream end, and refuse new ones. ``will_return``: games are suspended, their bots are
+        told to come back."""
+        self._will_return = will_return
         self._closed.set()
 
     def keep_only(self, token_ids: Collection[str]) -> None:
@@ -142,6 +145,7 @@ class ArenaService:
             error, stuck = await self._converse(stream, admission)
             if self._closed.is_set() and not (stuck or stream.replaced):
                 await self._send_rest(stream)
+            playing = bool(session.seats)
             # Who says goodbye or misbehaves is gone; who merely vanishes may come back.
             left = error is None or isinstance(error, Refusal)
         finally:
@@ -155,7 +159,12 @@ class ArenaService:
                     self._arena.leave(session)
                 else:
                     self._arena.lost(session)
-        return None if stuck or isinstance(error, Stuck) else self._ending(session.name, error)
+        if stuck or isinstance(error, Stuck):
+            return None
+        ending = self._ending(session.name, error)
+        if ending.reason == arena_pb.ERROR_REASON_SHUTTING_DOWN:
+            ending.will_return = self._will_return and playing
+        return ending
 
     async def _converse(self, stream: Stream, admission: _Admission) -> tuple[BaseException | None, bool]:
         """Read and write until one of them ends; returns what ended it, None for a goodbye, and whether a
