@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.processes import run
 from support.streams import LIMIT_S, serving
 from support.tables import game_spec
 from tressette.wire import health
 
+OPERATING = Path(__file__).resolve().parents[2] / "server" / "OPERATING.md"
 ARENA = "tressette.v1.ArenaService"
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -128,6 +132,17 @@ async def test_watches_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (await stub.Check(request(""))).status == SERVING
         for watch in watches:
             watch.cancel()
+
+
+async def test_the_documented_check_does_what_it_is_said_to() -> None:
+    text = OPERATING.read_text(encoding="utf-8")
+    section = text.partition("\n## Health\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    async with serving() as arena:
+        code = code.replace("127.0.0.1:50051", arena.address)
+        assert await run("-c", code) == (0, "SERVING\n", "")
+        arena.server.drain()
+        assert await run("-c", code) == (1, "NOT_SERVING\n", "")
 
 
 class Deaf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 import urllib.error
@@ -23,6 +24,8 @@ from tressette.record.writer import Record
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.metrics import LoopLag, MetricsServer, MetricsUnavailable
 from tressette.wire.server import BadAddress
+
+OPERATING = Path(__file__).resolve().parents[2] / "server" / "OPERATING.md"
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -161,7 +164,12 @@ async def test_names_follow_the_conventions() -> None:
         metrics = MetricsServer("127.0.0.1:0", arena.server, None)
         text = await asyncio.to_thread(_fetch, metrics.address)
         await metrics.close()
-    for family in text_string_to_metric_families(text):
+    operating = OPERATING.read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(tressette_\w+)` \| (\w+) \|", operating, re.MULTILINE))
+    families = list(text_string_to_metric_families(text))
+    served = {family.name + "_total" * (family.type == "counter"): family.type for family in families}
+    assert told == {name: kind for name, kind in served.items() if name.startswith("tressette_")}
+    for family in families:
         assert family.documentation
         assert family.name.startswith(("tressette_", "process_"))
         for sample in family.samples:

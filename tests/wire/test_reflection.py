@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,11 +16,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from support.processes import run
 from support.streams import LIMIT_S
 from support.tables import KEY
 from tressette.play.arena import Arena
 from tressette.wire.server import ArenaServer
 
+OPERATING = Path(__file__).resolve().parents[2] / "server" / "OPERATING.md"
 HEALTH = "grpc.health.v1.Health"
 ARENA = "tressette.v1.ArenaService"
 REFLECTION = "grpc.reflection.v1alpha.ServerReflection"
@@ -125,3 +129,19 @@ async def test_an_open_stream_does_not_outlast_the_grace() -> None:
         began = time.monotonic()
         await server.stop(grace_s=0.3)
         assert time.monotonic() - began < 2
+
+
+async def test_the_documented_commands_do_what_they_are_said_to() -> None:
+    text = OPERATING.read_text(encoding="utf-8")
+    section = text.partition("\n## Reflection\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    server = ArenaServer(Arena(KEY), reflect=True)
+    port = await server.start("127.0.0.1:0")
+    try:
+        status, output, errors = await run("-c", code.replace("127.0.0.1:50051", f"127.0.0.1:{port}"))
+    finally:
+        await server.stop(0.1)
+    assert (status, errors) == (0, "")
+    said = output.split()
+    assert sorted(said[:3]) == sorted((ARENA, HEALTH, REFLECTION))
+    assert (said[3], said[-1]) == ("welcome", "ending")
