@@ -32,7 +32,9 @@ def generate(root: Path) -> Path:
     out = str(root / "server")
     for kind in ("python", "grpc_python", "mypy", "mypy_grpc"):
         command.append(f"--{kind}_out={'quiet:' if kind.startswith('mypy') else ''}{out}")
-    command += [f"--plugin=protoc-gen-{name}={_plugin(f'protoc-gen-{name}')}" for name in ("mypy", "mypy_grpc")]
+    command += [
+        f"--plugin=protoc-gen-{name}={_plugin(f'protoc-gen-{name}')}" for name in ("mypy", "mypy_grpc")
+    ]
     done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"protoc failed:\n{done.stderr}")
