@@ -62,8 +62,11 @@ format: $(VENV)/.ready-dev ## Rewrite the sources in the project's format.
 type: $(VENV)/.ready-dev ## Check the types, strictly.
 	$(BIN)/mypy
 
-proto: $(VENV)/.ready-dev ## Lint the protocol.
+# The baseline is what clients in the field were built from: `buf build proto -o proto/baseline.binpb` renews it,
+# for additions only.
+proto: $(VENV)/.ready-dev ## Lint the protocol and refuse breaking changes to it.
 	$(BIN)/buf lint proto
+	$(BIN)/buf breaking proto --against proto/baseline.binpb
 	$(BIN)/buf format --diff --exit-code proto
 
 bench: $(VENV)/.ready-bench ## Measure, as ratios to a bare echo and to pyspiel (about four minutes).
