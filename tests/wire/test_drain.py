@@ -24,6 +24,8 @@ from tressette.play.suspend import FILE
 from tressette.record.reader import read_results
 from tressette.record.replay import read_games, replay_game
 from tressette.v1 import arena_service_pb2 as pb
+from tressette_bot import play
+from tressette_bot.bots import REFERENCE_BOTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -294,6 +296,31 @@ async def until_ended(bot: Bot, handles: set[str]) -> None:
         while not handles.issubset(bot.ended):
             bot.heard.clear()
             await bot.heard.wait()
+
+
+async def test_bots_of_the_python_client_come_back_by_themselves(tmp_path: Path) -> None:
+    options = ("--preset", "tressette-21", *PATIENT, "--record", str(tmp_path))
+    async with asyncio.TaskGroup() as bots:
+        async with served(*options, "--drain-s", "0") as server:
+            for name in NAMES:
+                bot = REFERENCE_BOTS["first_legal"]()
+                bot.name, bot.max_matches = name, 8
+                bots.create_task(play(bot, server.address))
+            for _ in range(8):
+                await server.log.until("event", "game finished")
+            server.process.send_signal(signal.SIGTERM)
+            assert (await server.ended())[0] == 0
+        suspended = json.loads((tmp_path / FILE).read_text())
+        resumed = {game["spec"]["game"] for game in suspended["games"]}
+        async with served(*options, address=server.address) as again:
+            waiting = set(resumed)
+            while waiting:
+                waiting.discard((await again.log.until("event", "game finished"))["game"])
+            again.process.send_signal(signal.SIGTERM)
+            # Games are played out this time, so that the bots end with the server.
+            assert (await again.ended())[0] == 0
+    assert {game for game, attempt in games(tmp_path) if attempt == 2} == resumed != set()
+    assert all(line["faults"] == [] for line in read_results(tmp_path))
 
 
 async def test_a_second_signal_stops_at_once_and_loses_nothing(tmp_path: Path) -> None:
