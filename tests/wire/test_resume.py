@@ -202,3 +202,21 @@ async def test_a_stream_without_a_hello_is_closed_in_time() -> None:
     async with serving(limits=Limits(hello_s=0.05)) as arena:
         client = await arena.connect()
         assert (await client.ending()).reason == pb.ERROR_REASON_HELLO_EXPECTED
+
+
+async def test_a_stream_that_is_closed_without_a_goodbye_can_be_resumed() -> None:
+    async with serving(grace_s=60) as arena:
+        clients, welcomes = await seated(arena)
+        others = [asyncio.create_task(client.play_games()) for client in clients[1:]]
+        turn = await clients[0].asked()
+        await clients[0].call.done_writing()
+        assert (await clients[0].ending()).reason == pb.ERROR_REASON_UNSPECIFIED
+        await left(arena, "a")
+        client, again = await resume(arena, welcomes[0], {})
+        assert again.resumed
+        same = await client.asked()
+        assert same.turn.turn_id == turn.turn.turn_id
+        await client.answer(first_choice(same))
+        await client.play_games()
+        await asyncio.gather(*others)
+        assert (await arena.result())["faults"] == []

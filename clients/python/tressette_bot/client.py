@@ -353,6 +353,8 @@ class _Session:
         assert isinstance(first, PlayResponse)
         kind = first.WhichOneof("message")
         if kind == "ending":
+            if first.ending.will_return:
+                raise _Lost("the arena is going to be back")
             if first.ending.reason in _REGULAR_ENDS:
                 return None
             if first.ending.reason == ErrorReason.ERROR_REASON_RESUME_UNKNOWN:

@@ -398,7 +398,7 @@ class Arena:
         """Clear the queue of finished games now and then: with large banks their deadlines are far away, and
         each entry keeps its whole game in memory."""
         self._stale += sum(seat.timed for seat in finished.seats)
-        if self._stale > _STALE and self._stale * 2 > len(self._due):
+        if (self._stale > _STALE and self._stale * 2 > len(self._due)) or not self.games:
             self._stale = 0
             self._due = [entry for entry in self._due if not entry[2].closed]
             heapq.heapify(self._due)

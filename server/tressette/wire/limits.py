@@ -33,8 +33,11 @@ class Limits:
 
 
 class Refusal(Exception):
-    """A stream that must end; ``reason`` goes into its Ending."""
+    """A stream that must end; ``reason`` and ``will_return`` go into its Ending."""
 
-    def __init__(self, reason: arena_pb.ErrorReason.ValueType, message: str) -> None:
+    def __init__(
+        self, reason: arena_pb.ErrorReason.ValueType, message: str, will_return: bool = False
+    ) -> None:
         super().__init__(message)
         self.reason = reason
+        self.will_return = will_return

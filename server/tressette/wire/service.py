@@ -24,7 +24,7 @@ from tressette.play.session import Session
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.access import Meter
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
-from tressette.wire.stream import CLOSING_S, Stream, Stuck
+from tressette.wire.stream import CLOSING_S, Closed, Lost, Stream
 from tressette.wire.tokens import token_id
 from tressette.wire.updates import next_response
 
@@ -56,6 +56,7 @@ class ArenaService:
         self._names = names
         self._limits = limits or Limits()
         self._links: dict[Session, Stream] = {}
+        self._heirs: Counter[Session] = Counter()  # streams that wait for a session which another has
         self._admissions: WeakKeyDictionary[Session, _Admission] = WeakKeyDictionary()
         self.streams: set[asyncio.Task[Any]] = set()
         self.endings: Counter[str] = Counter()
@@ -125,7 +126,9 @@ class ArenaService:
             stream.open(self._greet(hello), hello)
         except Refusal as refusal:
             log.info("refused", peer=context.peer(), reason=str(refusal))
-            return arena_pb.Ending(reason=refusal.reason, message=str(refusal))
+            return arena_pb.Ending(
+                reason=refusal.reason, message=str(refusal), will_return=refusal.will_return
+            )
         session = stream.session
         meter.opened(session)
         if not await self._take_over(session, stream):
@@ -153,13 +156,13 @@ class ArenaService:
             stream.ended.set()
             if self._links.get(session) is stream:
                 del self._links[session]
-                if stream.replaced:
-                    pass  # the session goes on with the newer stream
-                elif left:
+                if self._heirs[session]:
+                    pass  # the session goes on with a newer stream
+                elif left and not stream.replaced:
                     self._arena.leave(session)
                 else:
                     self._arena.lost(session)
-        if stuck or isinstance(error, Stuck):
+        if stuck or isinstance(error, Lost):
             return None
         ending = self._ending(session.name, error)
         if ending.reason == arena_pb.ERROR_REASON_SHUTTING_DOWN:
@@ -209,12 +212,20 @@ class ArenaService:
         """Make this the one stream of the session; False if the session has ended. Another that has it is
         ended first, so that no two ever write its news; several may want it at once."""
         resuming = session in self._arena
-        while (older := self._links.get(session)) is not None:
-            older.replace()
-            await older.ended.wait()
-        if resuming and session not in self._arena:
-            return False
-        self._links[session] = stream
+        self._heirs[session] += 1
+        try:
+            while (older := self._links.get(session)) is not None:
+                older.replace()
+                await older.ended.wait()
+            if resuming and session not in self._arena:
+                return False
+            self._links[session] = stream
+        finally:
+            self._heirs[session] -= 1
+            if not self._heirs[session]:
+                del self._heirs[session]
+                if resuming and session.attached and session not in self._links:
+                    self._arena.lost(session)  # this one is gone too before it had the session
         return True
 
     async def _hello(self, stream: Stream) -> arena_pb.Hello | None:
@@ -245,7 +256,7 @@ class ArenaService:
     @staticmethod
     def _ending(name: str, error: BaseException | None) -> arena_pb.Ending:
         """What a bot is told at the end of its session, by what ended it."""
-        if error is None:
+        if error is None or isinstance(error, Closed):
             return arena_pb.Ending(message="goodbye")
         if isinstance(error, Refusal):
             if error.reason != arena_pb.ERROR_REASON_SHUTTING_DOWN:
@@ -257,7 +268,8 @@ class ArenaService:
     def _greet(self, hello: arena_pb.Hello) -> str:
         """The name of the bot that says Hello; raises Refusal."""
         if self._closed.is_set():
-            raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down")
+            will_return = self._will_return and bool(hello.resume_token)
+            raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down", will_return)
         if self._arena.draining and not hello.resume_token:
             raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena takes no new sessions any more")
         if not hello.min_protocol <= PROTOCOL <= hello.max_protocol:

@@ -35,8 +35,12 @@ _PATIENCE_S: Final = 0.005
 """How long receipts, and turns for a busy bot, are kept for company."""
 
 
-class Stuck(Exception):
-    """The bot has not read for so long that it must be taken for lost."""
+class Lost(Exception):
+    """The bot is gone, or has not read for so long that it must be taken for that."""
+
+
+class Closed(Exception):
+    """The bot has closed its side without a Goodbye; grpc may say only a moment later that it has vanished."""
 
 
 class Stream:
@@ -123,7 +127,7 @@ class Stream:
         raise Refusal(arena_pb.ERROR_REASON_REPLACED, "a newer stream resumed this session")
 
     async def measure(self) -> None:
-        """Ping now and then, for ever, while the bot owes no answer. Raises Stuck for a bot that does not
+        """Ping now and then, for ever, while the bot owes no answer. Raises Lost for a bot that does not
         read: its transport answers for it, so nothing else would ever notice, and what it does not take
         would pile up."""
         session = self.session
@@ -133,7 +137,7 @@ class Stream:
                 self._arena.clock() - since >= self.stuck_s
                 or len(session.news) > 2 * session.max_matches + _SLACK
             ):
-                raise Stuck
+                raise Lost
             if not session.owed:
                 self._ping = (secrets.randbits(63) or 1, 0.0)
                 self._wake.set()
@@ -151,11 +155,11 @@ class Stream:
             self._receipts_due = asyncio.get_running_loop().call_later(_PATIENCE_S, self._wake.set)
 
     async def said(self, message: bytes) -> bool:
-        """Write a message while ``write`` does not run; False for a bot that does not read."""
+        """Write a message while ``write`` does not run; False for a bot that is gone or does not read."""
         try:
             async with asyncio.timeout(CLOSING_S):
                 await self.context.write(message)
-        except TimeoutError:
+        except (TimeoutError, grpc.aio.InternalError):
             return False
         return True
 
@@ -207,7 +211,7 @@ class Stream:
             self._receipts_due = None
 
     async def write(self) -> None:
-        """Send whatever is waiting, until the stream is closed."""
+        """Send whatever is waiting, until the stream is closed. Raises Lost."""
         arena, session = self._arena, self.session
         write = self._write
         while True:
@@ -230,7 +234,10 @@ class Stream:
 
     async def _write(self, message: bytes) -> None:
         self._writing_since = self._arena.clock()
-        await self.context.write(message)
+        try:
+            await self.context.write(message)
+        except grpc.aio.InternalError as error:
+            raise Lost from error  # and grpc is about to cancel this call
         self._writing_since = None
 
     async def receive(self) -> Any:
@@ -244,11 +251,14 @@ class Stream:
         return request
 
     async def read(self) -> None:
-        """Take in what the bot sends until it leaves. Raises Refusal if the session must end."""
+        """Take in what the bot sends until its Goodbye. Raises Closed where it does without one, and Refusal
+        if the session must end."""
         receive, handle = self.receive, self._handle
         while True:
             request = await receive()
-            if request is grpc.aio.EOF or not (self._closed or handle(request)):
+            if request is grpc.aio.EOF:
+                raise Closed
+            if not (self._closed or handle(request)):
                 return
 
     def _charge(self) -> None:
