@@ -144,3 +144,8 @@ def test_the_three_packages_are_in_the_wheel() -> None:
     assert all((ROOT / package / "__init__.py").exists() for package in packages)
     tops = set(PYPROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"])
     assert tops == {str(Path(package).parent) for package in packages}
+
+
+@pytest.mark.parametrize("name", ["grpcio-health-checking", "grpcio-reflection"])
+def test_the_companions_of_grpcio_have_its_floor(name: str) -> None:
+    assert _floor(name) == _floor("grpcio")

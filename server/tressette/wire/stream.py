@@ -40,7 +40,7 @@ class Lost(Exception):
 
 
 class Closed(Exception):
-    """The bot has closed its side without a Goodbye; grpc may say only a moment later that it has vanished."""
+    """The bot has closed its side without a Goodbye, or vanished: grpc says which only a moment later."""
 
 
 class Stream:
