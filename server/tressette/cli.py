@@ -36,7 +36,8 @@ class _Lazy(click.Group):
             if not extra or (error.name or "").startswith("tressette"):
                 raise
             raise click.ClickException(
-                f"{cmd_name} needs the package {error.name}: pip install 'tressette-arena[{extra}]'"
+                f"{cmd_name} needs the package {error.name}: install this distribution with its extra, "
+                f"pip install '.[{extra}]' in the project's folder"
             ) from error
         assert isinstance(command, click.Command)
         return command

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from support.recorded import random_record
 from tressette.cli import main
+from tressette.record.reader import DamagedRecord
 from tressette.record.replay import ReplayDiffers, read_games, replay_game
 from tressette.record.writer import FIRST_PREV
 from tressette.rules.presets import PRESETS, resolve
@@ -134,3 +135,83 @@ def test_the_command_refuses_an_unknown_game_and_a_forged_one(tmp_path: Path) ->
     forged = run(main, ["replay", str(tmp_path), "g"])
     assert forged.exit_code == 1
     assert "winner" in forged.output
+
+
+def no_game(line: Line) -> None:
+    line.pop("game")
+
+
+def strange_kind(line: Line) -> None:
+    if line["kind"] == "trick":
+        line["kind"] = "riddle"
+
+
+def no_match_line(line: Line) -> None:
+    if line["kind"] == "match":
+        line["kind"] = "trick"
+
+
+@pytest.mark.parametrize("change", [no_game, strange_kind, no_match_line])
+def test_lines_outside_any_game_are_damage(change: Callable[[Line], None], tmp_path: Path) -> None:
+    random_record(tmp_path, {"g": PRESETS["tressette-21-duplicate"]})
+    rewrite(tmp_path / "tricks-0001-0001.jsonl", change)
+    with pytest.raises(DamagedRecord, match=r"line \d+"):
+        list(read_games(tmp_path))
+
+
+def no_rules(line: Line) -> None:
+    line.pop("rules", None)
+
+
+def empty_rules(line: Line) -> None:
+    if line["kind"] == "match":
+        line["rules"] = {}
+
+
+def no_bots(line: Line) -> None:
+    if line["kind"] == "match":
+        line["bots"] = []
+
+
+def no_cards(line: Line) -> None:
+    line.pop("cards", None)
+
+
+def no_deal(line: Line) -> None:
+    if line["kind"] == "trick":
+        line.pop("deal")
+
+
+@pytest.mark.parametrize("change", [no_rules, empty_rules, no_bots, no_cards, no_deal])
+def test_lines_that_lack_something_are_refused_by_name(
+    change: Callable[[Line], None], tmp_path: Path
+) -> None:
+    random_record(tmp_path, {"g": PRESETS["tressette-21-duplicate"]})
+    rewrite(tmp_path / "tricks-0001-0001.jsonl", change)
+    (game,) = read_games(tmp_path)
+    with pytest.raises(ReplayDiffers, match="game g: "):
+        replay_game(game)
+
+
+def test_games_are_given_out_as_they_become_complete(tmp_path: Path) -> None:
+    names = {f"g{number}": PRESETS["traversone-003-21-duplicate"] for number in range(50)}
+    random_record(tmp_path, names)
+    games = read_games(tmp_path)
+    assert next(games).opening["game"] == "g0"
+    with (tmp_path / "tricks-0001-0001.jsonl").open("ab") as file:
+        file.write(b"rubbish that is read only later\n")
+    with pytest.raises(DamagedRecord):
+        list(games)
+
+
+def test_a_folder_with_the_name_of_a_file_is_passed_over(tmp_path: Path) -> None:
+    random_record(tmp_path, {"g": PRESETS["tressette-21-duplicate"]})
+    (tmp_path / "results-0009.jsonl").mkdir()
+    (tmp_path / "tricks-0009-0001.jsonl").mkdir()
+    assert len(list(read_games(tmp_path))) == 1
+
+
+def test_a_folder_without_games_is_an_error(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["replay", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "holds no finished game" in result.output

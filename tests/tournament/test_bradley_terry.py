@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from math import log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.vectors import folder
 from tressette_tournament.bradley_terry import (
     ELO_PER_NAT,
     NoFiniteFitError,
@@ -22,7 +22,7 @@ from tressette_tournament.bradley_terry import (
     side_difference,
 )
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "ratings.json").read_text())
+VECTORS = json.loads((folder() / "ratings.json").read_text(encoding="utf-8"))
 
 
 def win_counts(entry: dict[str, Any]) -> dict[tuple[str, str], float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 
 from rich.console import Console
 from tressette_tournament.ratings import PoolRatings, rate
@@ -69,6 +70,19 @@ def test_one_sided_ratings_are_shown_as_bounds() -> None:
     assert row_of(text, "A")[2:4] == ["> +158", "20"]  # nothing under ±: the games come next
     assert row_of(text, "B")[2:4] == ["< -158", "20"]
     assert "on one side only" in text
+
+
+def test_nought_has_one_sign() -> None:
+    rated = pools("wlwlwlwlwl")
+    bots = tuple(
+        replace(bot, rating=sign * 0.2, points_per_deal=sign * 0.001)
+        for bot, sign in zip(rated[0].components[0].bots, (1, -1), strict=True)
+    )
+    text = shown([replace(rated[0], components=(replace(rated[0].components[0], bots=bots),))])
+    for bot in bots:
+        cells = row_of(text, bot.bot)
+        assert cells[2] == "+0"
+        assert cells[6].startswith("0.00 ±")
 
 
 def test_few_decks_have_a_dash_and_a_footnote() -> None:

@@ -12,6 +12,9 @@ from tressette.record.reader import DamagedRecord
 from tressette_tournament.ratings import ConflictingResultsError, rate
 from tressette_tournament.results import GameResult, read, read_games
 
+UNUSED = {"attempt", "bots", "termination"}
+"""Fields of a line that no rating needs."""
+
 
 def test_a_line_becomes_a_result() -> None:
     line = game_line(0, 1, ("b", "a"), (12, 54), faults=[["a", "timeout", 2]], forfeit=0, offender="a")
@@ -54,22 +57,94 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     assert len(list(read(tmp_path))) == 1
 
 
-@pytest.mark.parametrize("change", [{"points": None}, {"sides": 5}, {"faults": [["a", "timeout"]]}])
-def test_a_line_that_is_no_result_is_damage(tmp_path: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "field", "reason"),
+    [
+        ({"points": None}, "points", "null is not 2 whole numbers"),
+        ({"points": ["a", "b"]}, "points", '["a", "b"] is not 2 whole numbers'),
+        ({"points": [6]}, "points", "[6] is not 2 whole numbers"),
+        ({"points": [6, 60, 6]}, "points", "[6, 60, 6] is not 2 whole numbers"),
+        ({"points": [10**18, 6]}, "points", "is not 2 whole numbers, 1000000000 at most"),
+        ({"points": [6.0, 60]}, "points", "[6.0, 60] is not 2 whole numbers"),
+        ({"points": [True, 60]}, "points", "[true, 60] is not 2 whole numbers"),
+        ({"ranks": []}, "ranks", "[] is not a ranking of 2 sides"),
+        ({"ranks": [1]}, "ranks", "[1] is not a ranking of 2 sides"),
+        ({"ranks": [1, 9]}, "ranks", "[1, 9] is not a ranking"),
+        ({"ranks": [2, 2]}, "ranks", "[2, 2] is not a ranking"),
+        ({"ranks": [0, 1]}, "ranks", "[0, 1] is not a ranking"),
+        ({"ranks": [1, True]}, "ranks", "[1, true] is not a ranking"),
+        ({"ranks": {"a": 1}}, "ranks", "is not a ranking"),
+        ({"sides": 5}, "sides", "5 is not two or more lists of bots"),
+        ({"sides": [["a"]]}, "sides", "is not two or more lists"),
+        ({"sides": [["a"], []]}, "sides", "is not two or more lists"),
+        ({"sides": ["a", "b"]}, "sides", "is not two or more lists"),
+        ({"sides": [["a"], [3]]}, "sides", "is not two or more lists"),
+        ({"preset": 5}, "preset", "5 is not a text"),
+        ({"deck": ["d"]}, "deck", '["d"] is not a text'),
+        ({"game": ""}, "game", '"" is not a text'),
+        ({"tournament": None}, "tournament", "null is not a text"),
+        ({"deals": 0}, "deals", "0 is not a whole number from 1"),
+        ({"deals": "1"}, "deals", '"1" is not a whole number'),
+        ({"deals": -1, "forfeit": 0, "offender": "a"}, "deals", "-1 is not a whole number from 0"),
+        ({"set_size": 0}, "set_size", "0 is not a whole number from 1"),
+        ({"objective": "x"}, "objective", '"x" is not one of most, least'),
+        ({"forfeit": 3, "offender": "a"}, "forfeit", "3 is not null or a side from 0 to 1"),
+        ({"forfeit": -1, "offender": "b"}, "forfeit", "-1 is not null or a side"),
+        ({"forfeit": True, "offender": "b"}, "forfeit", "true is not null or a side"),
+        ({"forfeit": 0, "offender": "b"}, "offender", '"b" is not a bot of side 0'),
+        ({"forfeit": 0}, "offender", "null is not a bot of side 0"),
+        ({"offender": "a"}, "offender", '"a" is not null without a forfeit'),
+        ({"faults": [["a", "timeout"]]}, "faults", "is not a list of [bot of the game, kind, count]"),
+        ({"faults": [["c", "timeout", 1]]}, "faults", "is not a list of"),
+        ({"faults": [["a", "timeout", 0]]}, "faults", "is not a list of"),
+        ({"faults": 3}, "faults", "3 is not a list of"),
+    ],
+)
+def test_a_line_that_is_no_result_is_damage(
+    tmp_path: Path, change: dict[str, Any], field: str, reason: str
+) -> None:
     good = game_line(0, 0, ("a", "b"), (6, 60))
     file = write_results(tmp_path, [good, {**good, **change}])
     for reading in (read, read_games):
-        with pytest.raises(DamagedRecord, match="not the result of a game") as caught:
+        with pytest.raises(DamagedRecord) as caught:
             list(reading(tmp_path))
         assert (caught.value.path, caught.value.line) == (file, 2)
+        assert f"{file}, line 2: not the result of a game: {field}: " in str(caught.value)
+        assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("field", ["game", "deck", "ranks", "tournament"])
+@pytest.mark.parametrize(
+    ("ranks", "valid"),
+    [
+        ([1, 1, 1, 9], False),
+        ([1, 1, 2, 4], False),
+        ([1, 2, 3, 3], True),
+        ([1, 2, 2, 2], True),
+        ([1, 1, 1, 1], True),
+        ([3, 1, 3, 1], True),
+    ],
+)
+def test_shared_ranks(tmp_path: Path, ranks: list[int], valid: bool) -> None:
+    four = {"sides": [["a"], ["b"], ["c"], ["d"]], "points": [0, 0, 0, 0], "ranks": ranks}
+    write_results(tmp_path, [{**game_line(0, 0, ("a", "b"), (6, 60)), **four}])
+    if valid:
+        assert [list(result.ranks) for result in read(tmp_path)] == [ranks]
+    else:
+        with pytest.raises(DamagedRecord, match=r"ranks: .* is not a ranking of 4 sides"):
+            list(read(tmp_path))
+
+
+def test_a_forfeit_in_the_first_deal(tmp_path: Path) -> None:
+    write_results(tmp_path, [game_line(0, 0, ("a", "b"), (0, 0), deals=0, forfeit=1, offender="b")])
+    assert [result.deals for result in read(tmp_path)] == [0]
+
+
+@pytest.mark.parametrize("field", sorted(game_line(0, 0, ("a", "b"), (6, 60)).keys() - UNUSED))
 def test_a_line_that_lacks_a_field_is_damage(tmp_path: Path, field: str) -> None:
     line = game_line(0, 0, ("a", "b"), (6, 60))
     del line[field]
     write_results(tmp_path, [line])
-    with pytest.raises(DamagedRecord, match=f"line 1: not the result of a game: KeyError.*{field}"):
+    with pytest.raises(DamagedRecord, match=f"line 1: not the result of a game: {field} is missing"):
         list(read(tmp_path))
 
 

@@ -420,6 +420,35 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
         load(file, reference_bots=REFERENCE)
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "cup.toml"
+    file.write_text(EVENT + BOTS, encoding="utf-8-sig")
+    assert load(file, reference_bots=REFERENCE).name == "cup"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"zzz = {'[' * 5000}{']' * 5000}",
+        f"zzz = {'{a=' * 5000}1{'}' * 5000}",
+        f"name{'.a' * 5000} = 1",
+    ],
+)
+def test_deep_nesting_is_refused(line: str) -> None:
+    assert only_problem("[tournament]\n" + line).message == "nested too deeply"
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000])
+def test_endless_numbers_are_refused(number: str) -> None:
+    text = EVENT.replace("10", number) + BOTS
+    assert "digits" in only_problem(text).message
+
+
+def test_a_misspelt_table_is_placed_at_its_dotted_header() -> None:
+    error = only_problem(event_with("[preset_option.tressette-due-duplicate]", "deals = 4"))
+    assert (error.line, error.key, error.suggestion) == (5, "preset_option", "preset_options")
+
+
 def test_lines_are_found_in_any_toml_dress() -> None:
     text = '''\
 # [tournament] in a comment = "no"

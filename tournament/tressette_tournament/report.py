@@ -70,17 +70,17 @@ def _cells(bot: BotRating) -> list[str]:
 def _elo(bot: BotRating) -> str:
     match bot.interval.kind, bot.interval:
         case Kind.AT_LEAST, Interval(low=float(low)):
-            return f"> {low:+.0f}"
+            return f"> {low:+z.0f}"
         case Kind.AT_MOST, Interval(high=float(high)):
-            return f"< {high:+.0f}"
-    return f"{bot.rating:+.0f}"
+            return f"< {high:+z.0f}"
+    return f"{bot.rating:+z.0f}"
 
 
 def _points(bot: BotRating) -> str:
     if bot.points_per_deal is None:
         return "–"
     error = "–" if bot.points_error is None else f"{bot.points_error:.2f}"
-    return f"{bot.points_per_deal:.2f} ± {error}"
+    return f"{bot.points_per_deal:z.2f} ± {error}"
 
 
 def _footnotes(component: ComponentRatings) -> list[str]:

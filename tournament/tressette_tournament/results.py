@@ -7,12 +7,17 @@ seating. ``points`` are integers in sixths of a point, as everywhere in this pro
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn, TypeGuard
 
 from tressette.record.reader import DamagedRecord, read_lines
+from tressette.rules.ruleset import Objective
+
+_MOST: Final = 1_000_000_000
+"""No number of a result is larger: what is added up stays exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +51,26 @@ class GameResult:
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> GameResult:
-        """From the fields of a ``game`` line of the record; raises KeyError for one that lacks any, TypeError
-        or ValueError for one of another shape."""
+        """From the fields of a ``game`` line of the record. Raises ValueError, which names the field, for one
+        that is missing or makes no sense."""
+        sides = _sides(line)
+        forfeit, offender = _forfeit(line, sides)
         return cls(
-            game=line["game"],
-            deal_set=line["deal_set"],
-            set_size=line["set_size"],
-            deck=line["deck"],
-            pool=line["rules_hash"],
-            preset=line["preset"],
-            objective=line["objective"],
-            sides=tuple(tuple(side) for side in line["sides"]),
-            ranks=tuple(line["ranks"]),
-            points=tuple(line["points"]),
-            deals=line["deals"],
-            forfeit=line["forfeit"],
-            offender=line["offender"],
-            faults=tuple((bot, kind, count) for bot, kind, count in line["faults"]),
+            game=_text(line, "game"),
+            deal_set=_text(line, "deal_set"),
+            set_size=_whole(line, "set_size", 1),
+            deck=_text(line, "deck"),
+            pool=_text(line, "rules_hash"),
+            preset=_text(line, "preset"),
+            objective=_objective(line),
+            sides=sides,
+            ranks=_ranks(line, len(sides)),
+            points=_points(line, len(sides)),
+            # A forfeit may end a match before its first deal is scored.
+            deals=_whole(line, "deals", 1 if forfeit is None else 0),
+            forfeit=forfeit,
+            offender=offender,
+            faults=_faults(line, sides),
         )
 
 
@@ -90,7 +98,101 @@ def _games(folder: Path, torn: list[str] | None) -> Iterator[tuple[str, GameResu
     for path in sorted(folder.glob("results-*.jsonl")):
         for line in read_lines(path, torn):
             try:
-                game = str(line["tournament"]), GameResult.from_line(line)
-            except (KeyError, TypeError, ValueError) as error:
-                raise DamagedRecord(path, line["seq"], f"not the result of a game: {error!r}") from None
+                game = _text(line, "tournament"), GameResult.from_line(line)
+            except ValueError as error:
+                raise DamagedRecord(path, line["seq"], f"not the result of a game: {error}") from None
             yield game
+
+
+# --- fields of a line ------------------------------------------------------------------------------
+
+
+def _text(line: Mapping[str, Any], name: str) -> str:
+    value = _field(line, name)
+    return value if type(value) is str and value else _refuse(name, value, "a text")
+
+
+def _whole(line: Mapping[str, Any], name: str, low: int) -> int:
+    value = _field(line, name)
+    if type(value) is int and low <= value <= _MOST:
+        return value
+    return _refuse(name, value, f"a whole number from {low} to {_MOST}")
+
+
+def _objective(line: Mapping[str, Any]) -> str:
+    value = _text(line, "objective")
+    known = [str(objective) for objective in Objective]
+    return value if value in known else _refuse("objective", value, f"one of {', '.join(known)}")
+
+
+def _sides(line: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    value = _field(line, "sides")
+    if (
+        isinstance(value, list)
+        and len(value) >= 2
+        and all(isinstance(side, list) and side for side in value)
+        and all(type(bot) is str and bot for side in value for bot in side)
+    ):
+        return tuple(map(tuple, value))
+    return _refuse("sides", value, "two or more lists of bots")
+
+
+def _points(line: Mapping[str, Any], sides: int) -> tuple[int, ...]:
+    value = _field(line, "points")
+    if _are_whole(value, sides) and all(abs(points) <= _MOST for points in value):
+        return tuple(value)
+    return _refuse("points", value, f"{sides} whole numbers, {_MOST} at most")
+
+
+def _ranks(line: Mapping[str, Any], sides: int) -> tuple[int, ...]:
+    value = _field(line, "ranks")
+    # Who shares a rank takes the best of the places that they take together.
+    if _are_whole(value, sides) and all(1 + sum(a < b for a in value) == b for b in value):
+        return tuple(value)
+    return _refuse("ranks", value, f"a ranking of {sides} sides")
+
+
+def _forfeit(
+    line: Mapping[str, Any], sides: tuple[tuple[str, ...], ...]
+) -> tuple[int, str] | tuple[None, None]:
+    side, offender = _field(line, "forfeit"), _field(line, "offender")
+    if side is None:
+        return (None, None) if offender is None else _refuse("offender", offender, "null without a forfeit")
+    if type(side) is not int or not 0 <= side < len(sides):
+        return _refuse("forfeit", side, f"null or a side from 0 to {len(sides) - 1}")
+    if offender not in sides[side]:
+        return _refuse("offender", offender, f"a bot of side {side}")
+    return side, str(offender)
+
+
+def _faults(line: Mapping[str, Any], sides: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, str, int], ...]:
+    value = _field(line, "faults")
+    bots = {bot for side in sides for bot in side}
+    if isinstance(value, list) and all(_is_fault(fault, bots) for fault in value):
+        return tuple((bot, kind, count) for bot, kind, count in value)
+    return _refuse("faults", value, "a list of [bot of the game, kind, count]")
+
+
+def _is_fault(value: object, bots: set[str]) -> bool:
+    match value:
+        case [str(bot), str(kind), int(count)]:
+            return bot in bots and kind != "" and type(count) is int and 1 <= count <= _MOST
+    return False
+
+
+def _are_whole(value: object, count: int) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and len(value) == count and all(type(one) is int for one in value)
+
+
+def _field(line: Mapping[str, Any], name: str) -> object:
+    if name not in line:
+        raise ValueError(f"{name} is missing")
+    return line[name]
+
+
+def _refuse(name: str, value: object, wanted: str) -> NoReturn:
+    try:
+        shown = json.dumps(value)
+    except RecursionError:
+        shown = "something nested deeply"
+    raise ValueError(f"{name}: {shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")

@@ -160,7 +160,7 @@ class Tournament:
 def load(file: Path, *, reference_bots: Collection[str]) -> Tournament:
     """Read a tournament file. Raises OSError, or TournamentFileError for what is wrong in it."""
     try:
-        text = file.read_bytes().decode()
+        text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise TournamentFileError(str(file), line, "", "not UTF-8 text") from None
@@ -174,8 +174,15 @@ def parse(text: str, *, file: str, folder: Path, reference_bots: Collection[str]
     relative to. reference_bots: the names that ``bot = "..."`` may have. Raises TournamentFileError.
     """
     try:
+        return _parse(text, file, folder, reference_bots)
+    except RecursionError:
+        raise TournamentFileError(file, None, "", "nested too deeply") from None
+
+
+def _parse(text: str, file: str, folder: Path, reference_bots: Collection[str]) -> Tournament:
+    try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a TOMLDecodeError, or int() that is given thousands of digits
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(found[1]) if found else None
         raise TournamentFileError(file, line, "", f"not TOML: {error}") from None
@@ -475,7 +482,10 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _shown(value: object) -> str:
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    try:
+        text = str(value).lower() if isinstance(value, bool) else repr(value)
+    except ValueError:  # an int of thousands of digits, written in hex
+        return "a number of thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -499,7 +509,8 @@ _VALUE_PART: Final = re.compile(
 
 
 def _key_lines(text: str) -> dict[_Path, int]:
-    """The line (from 1) on which each key and table of a valid TOML text first stands.
+    """The line (from 1) on which each key and table of a valid TOML text first stands, also as a part of the
+    dotted name of another.
 
     Keys inside inline tables and arrays are left out: whoever looks for one finds the key around it.
     """
@@ -517,8 +528,8 @@ def _key_lines(text: str) -> dict[_Path, int]:
             names, position = _read_key(text, position + brackets)
             position += brackets
             table = _enter(names, arrays, is_array=brackets == 2)
-            lines.setdefault(table[:-1] if brackets == 2 else table, line)
-            lines.setdefault(table, line)
+            for length in range(1, len(table) + 1):
+                lines.setdefault(table[:length], line)
         else:
             names, position = _read_key(text, position)
             for length in range(1, len(names) + 1):

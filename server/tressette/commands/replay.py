@@ -42,8 +42,12 @@ def replay(folder: Path, game: str | None, explain: bool) -> None:
     try:
         games = read_games(folder)
         if game is None:
+            empty = True
             for one in games:
+                empty = False
                 click.echo(f"{one.opening['game']}  {one.opening['preset']}  {' '.join(one.opening['bots'])}")
+            if empty:
+                raise click.ClickException(f"{folder} holds no finished game")
             return
         for one in games:
             if one.opening["game"] == game:

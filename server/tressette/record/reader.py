@@ -71,7 +71,7 @@ def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 def read_results(folder: Path, torn: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """The ``game`` lines of every writer in the folder."""
-    for path in sorted(folder.glob("results-*.jsonl")):
+    for path in sorted(path for path in folder.glob("results-*.jsonl") if path.is_file()):
         yield from read_lines(path, torn)
 
 
@@ -79,11 +79,18 @@ def begun_attempts(folder: Path) -> dict[str, int]:
     """The highest attempt begun of each game in the folder, from its ``match`` lines; also of those whose
     result was never written. Other lines are passed over unread."""
     begun: dict[str, int] = {}
-    for path in folder.glob("tricks-*.jsonl"):
+    for path in sorted(path for path in folder.glob("tricks-*.jsonl") if path.is_file()):
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 if b'"kind":"match"' in raw and raw.endswith(b"\n"):
-                    fields = _parse(path, number, raw[:-1])
-                    game = fields["game"]
-                    begun[game] = max(fields["attempt"], begun.get(game, 0))
+                    game, attempt = game_of(path, number, _parse(path, number, raw[:-1]))
+                    begun[game] = max(attempt, begun.get(game, 0))
     return begun
+
+
+def game_of(path: Path, number: int, fields: dict[str, Any]) -> tuple[str, int]:
+    """The game and attempt that a line belongs to; raises DamagedRecord for one that names none."""
+    game, attempt = fields.get("game"), fields.get("attempt")
+    if not isinstance(game, str) or type(attempt) is not int or attempt < 1:
+        raise DamagedRecord(path, number, f"game {game!r}, attempt {attempt!r}: names no game")
+    return game, attempt

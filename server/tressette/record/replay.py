@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tressette.record.game import GameSpec
-from tressette.record.reader import RecordError, read_lines, read_results
+from tressette.record.reader import DamagedRecord, RecordError, game_of, read_lines, read_results
 from tressette.record.scribe import Scribe
 from tressette.rules.accuse import Combination
 from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
@@ -51,30 +51,45 @@ class RecordedGame:
     result: Mapping[str, Any] | None = None
 
     @property
+    def played_out(self) -> bool:
+        """Whether its last deal has just been read; one that ended in mid-deal never says so."""
+        last, result = self.lines[-1], self.result
+        if result is None or last["kind"] != "deal" or result.get("forfeit") is not None:
+            return False
+        return bool(sum(line["kind"] == "deal" for line in self.lines) == result.get("deals"))
+
+    @property
     def rules(self) -> RuleSet:
         """The resolved rules."""
         return RuleSet.from_options(self.opening["rules"])
 
 
 def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[RecordedGame]:
-    """The committed games of a folder, in the order in which they were begun.
+    """The committed games of a folder, as they become complete.
 
-    Holds one writer's games under way in memory, no more. Raises DamagedRecord, or ReplayDiffers for a
-    result without its lines.
+    Holds the results and the games under way in memory, no more. Raises DamagedRecord for a line that
+    belongs to no game or is of no known kind, ReplayDiffers for a result without its lines.
     """
     results = {(line["game"], line["attempt"]): line for line in read_results(folder, torn)}
-    for writer in sorted({path.name.split("-")[1] for path in folder.glob("tricks-*-*.jsonl")}):
+    files = [path for path in folder.glob("tricks-*-*.jsonl") if path.is_file()]
+    for writer in sorted({path.name.split("-")[1] for path in files}):
         open_games: dict[tuple[str, int], RecordedGame] = {}
-        for path in sorted(folder.glob(f"tricks-{writer}-*.jsonl")):
-            for line in read_lines(path, torn):
-                key = (line["game"], line["attempt"])
+        for path in sorted(path for path in files if path.name.split("-")[1] == writer):
+            for number, line in enumerate(read_lines(path, torn), start=1):
+                key = game_of(path, number, line)
                 if line["kind"] == "match":
-                    open_games[key] = RecordedGame(line)
-                else:
-                    open_games[key].lines.append(line)
+                    open_games[key] = RecordedGame(line, result=results.get(key))
+                    continue
+                if key not in open_games or line["kind"] not in ("trick", "deal", "void"):
+                    raise DamagedRecord(path, number, f"a {line['kind']!r} line outside any game")
+                game = open_games[key]
+                game.lines.append(line)
+                if game.played_out:
+                    yield open_games.pop(key)
+                    del results[key]
         for key, game in open_games.items():
-            game.result = results.pop(key, None)
             if game.result is not None:
+                del results[key]
                 yield game
     for game_id, _ in results:
         raise ReplayDiffers(game_id, "has a result but no tricks")
@@ -82,7 +97,11 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
 
 def replay_game(game: RecordedGame) -> list[Event]:
     """All events of a committed game, played again. Raises ReplayDiffers where the record differs."""
-    return _Replay(game).run()
+    try:
+        return _Replay(game).run()
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        # A line may be well chained and still lack what every writer puts in it.
+        raise ReplayDiffers(str(game.opening.get("game")), f"cannot be read: {error!r}") from error
 
 
 class _Lines:

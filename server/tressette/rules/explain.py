@@ -94,7 +94,8 @@ def _cards(rules: RuleSet, score: SideScore, taken: int) -> list[str]:
     tricks = "1 trick" if score.tricks == 1 else f"{score.tricks} tricks"
     if not counting:
         return [f"{tricks}, no card worth points"]
-    worth = f"{tricks} with {counting}, worth {points_text(2 * score.thirds)} ({score.thirds} thirds)"
+    thirds = "1 third" if score.thirds == 1 else f"{score.thirds} thirds"
+    worth = f"{tricks} with {counting}, worth {points_text(2 * score.thirds)} ({thirds})"
     if taken & BITS[ACE_OF_BASTONI] and rules.ace_thirds != 3:
         worth += f", of which Ab {rules.ace_thirds // 3}"
     return [worth]

@@ -16,6 +16,7 @@ the end of the input ends this process too. Operational logs go to standard erro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 from collections.abc import Mapping
@@ -134,8 +135,10 @@ async def _main() -> None:
     try:
         await Host(config).run(lines)
     except OSError as error:
-        log.error("record failed", exc_info=error)
+        # The runner hears it first: the log may be on the very disk that is full.
         _say(failed=str(error))
+        with contextlib.suppress(OSError):
+            log.error("record failed", exc_info=error)
         raise SystemExit(1) from error
 
 
