@@ -29,7 +29,7 @@ def _header(name: str, value: str) -> bytes:
 
 
 class RawStream:
-    """One connection with one call. What the server sends is read only by ``closed``."""
+    """One connection with one call. What the server sends is read only by ``until_ended``."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -74,10 +74,19 @@ class RawStream:
         """Break the connection."""
         self.writer.transport.abort()
 
-    async def read(self, size: int = 1 << 16) -> bytes:
-        """Bytes that have come; empty at the end of the connection."""
+    async def until_ended(self) -> list[int]:
+        """Read until the server has ended the call; returns the sizes of the data frames that came."""
+        sizes = []
         async with asyncio.timeout(LIMIT_S):
-            return await self._reader.read(size)
+            while True:
+                head = await self._reader.readexactly(9)
+                kind, flags, stream = struct.unpack(">BBI", head[3:])
+                size = int.from_bytes(head[:3], "big")
+                await self._reader.readexactly(size)
+                if stream and kind == _DATA:
+                    sizes.append(size)
+                if stream and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
+                    return sizes
 
 
 @contextlib.asynccontextmanager
