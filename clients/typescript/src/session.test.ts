@@ -70,7 +70,7 @@ class Stream {
   }
 
   end(reason = ErrorReason.SHUTTING_DOWN): void {
-    this.send({ $case: "ending", value: { reason, message: "said so" } });
+    this.send({ $case: "ending", value: { reason, message: "said so", willReturn: false } });
     this.call.end();
   }
 }
