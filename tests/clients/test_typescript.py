@@ -169,7 +169,11 @@ class Relay:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
-        there, back = await asyncio.open_connection(self._host, self._port)
+        try:
+            there, back = await asyncio.open_connection(self._host, self._port)
+        except OSError:  # the arena has ended, and the bot does not know yet
+            writer.close()
+            return
         self._writers += [writer, back]
         await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
 
