@@ -13,10 +13,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from support.records import game_line, write_results
-from support.runs import event
+from support.runs import event, loaded
 from tressette.cli import main
 from tressette_tournament.cli import ratings, tournament
 from tressette_tournament.runner import Outcome, Runner
+from tressette_tournament.tournament_file import dump
 
 
 def tressette(*arguments: object) -> Result:
@@ -99,6 +100,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
     results = write_results(tmp_path / "run", some_games(4))
+    (tmp_path / "run" / "tournament.toml").write_text(dump(loaded(file)))
     results.write_text(results.read_text().replace("first", "other", 1))
     result = tressette("tournament", "run", file)
     assert result.exit_code == 1

@@ -39,6 +39,7 @@ file". The keys, with their defaults::
 3. Every event is rated: presets with drawn partners are refused, and so are two presets with equal rules,
    which would be one rating pool playing every deck twice.
 4. The resolved file stands elsewhere than its source, so paths in a ``Tournament`` are no longer relative.
+   In the folder of the run its own ``output`` is ".", so that it can be run there wherever that is moved.
 """
 
 from __future__ import annotations
@@ -195,6 +196,22 @@ def _parse(text: str, file: str, folder: Path, reference_bots: Collection[str]) 
 def dump(tournament: Tournament) -> str:
     """The tournament as TOML with every default written out; ``parse`` gives an equal value back."""
     return "\n".join([*_dump_event(tournament), *_dump_presets(tournament), *_dump_bots(tournament)]) + "\n"
+
+
+def differences(kept: str, text: str) -> list[tuple[str, object, object]]:
+    """Where two resolved files differ, as (key, value in ``kept``, value in ``text``); None stands for a key
+    that is absent. The folder of the run may differ, and so may the directory of a bot's command if the one
+    in ``kept`` is gone: then things were moved. Raises ValueError if ``kept`` is not TOML."""
+    before, now = dict(_leaves(tomllib.loads(kept))), dict(_leaves(tomllib.loads(text)))
+    found = []
+    for path in {**before, **now}:
+        old, new = before.get(path), now.get(path)
+        moved = path == ("tournament", "output") or (
+            path[-1] == "directory" and new is not None and not Path(str(old)).is_dir()
+        )
+        if old != new and not moved:
+            found.append((_dotted(path), old, new))
+    return found
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -479,6 +496,18 @@ def _is_path(text: str) -> bool:
 
 def _nearest(name: str, known: Collection[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
+
+
+def _leaves(value: object, path: _Path = ()) -> Iterator[tuple[_Path, object]]:
+    """Every value of a file that is no table and no array of tables, by its path."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, (*path, key))
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for index, below in enumerate(value):
+            yield from _leaves(below, (*path, index))
+    else:
+        yield path, value
 
 
 def _shown(value: object) -> str:
