@@ -207,7 +207,7 @@ async def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> N
         assert run.wait() == 3, run.output
         run.assert_nothing_left()
     assert "stopping when the games under way are finished" in run.output
-    assert f"go on with: tressette tournament run {file}" in run.output
+    assert f"-m tressette tournament run {file}" in run.output
     games = results(run.folder)
     assert 3 <= len(games) < total
     assert begun(run.folder, "0001") == {(line["game"], 1) for line in games}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
-from dataclasses import replace
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -59,9 +61,7 @@ def run_(file: Path, output: Path | None) -> None:
       3  it was stopped before its end
       4  it ended, but games of bots that were lost are left out
     """
-    event = _load(file)
-    if output is not None:
-        event = replace(event, output=str(output.resolve()))
+    event = _load(file, output)
     console = Console()
     try:
         with progress_for(console) as progress:
@@ -71,7 +71,7 @@ def run_(file: Path, output: Path | None) -> None:
     except (RunError, HostFailed, RecordError, OSError) as error:
         raise click.ClickException(str(error)) from error
     where = [] if output is None else ["--output", str(output)]
-    again = shlex.join(["tressette", "tournament", "run", str(file), *where])
+    again = shlex.join([*_called(), "tournament", "run", str(file), *where])
     if outcome is Outcome.STOPPED:
         _say(console, f"Stopped before its end; go on with: {again}")
         raise SystemExit(_STOPPED)
@@ -97,41 +97,58 @@ def ratings(folders: tuple[Path, ...], as_data: bool) -> None:
       1  a folder has no results, or they are damaged or contradict each other
       2  the command line was wrong
     """
-    for folder in folders:
-        if next(folder.glob("results-*.jsonl"), None) is None:
-            raise click.ClickException(f"{folder} holds no results (results-*.jsonl)")
-    pools = _rate(folders)
+    pools = _rate(folders, wanted=True)
     if as_data:
         click.echo(json.dumps(as_json(pools), indent=2))
     else:
         print_tables(pools, Console())
 
 
-def _load(file: Path) -> Tournament:
+def _load(file: Path, output: Path | None) -> Tournament:
     try:
-        return load(file, reference_bots=REFERENCE_BOTS)
+        return load(file, reference_bots=REFERENCE_BOTS, output=output)
     except (TournamentFileError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 
-def _rate(folders: tuple[Path, ...]) -> list[PoolRatings]:
+def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
+    """Rate the folders together. wanted: whether one without results is refused."""
     torn: list[str] = []
     try:
         # All is read before anything is rated: damage is a better reason than what follows from it.
-        pools = rate([result for folder in folders for result in read(folder, torn)])
+        found = {folder: list(read(folder, torn)) for folder in folders}
+        pools = rate([result for results in found.values() for result in results])
     except (RecordError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for warning in torn:
         click.echo(f"warning: {warning}", err=True)
+    for folder, results in found.items():
+        if wanted and not results:
+            raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
     return pools
 
 
 def _show(folder: Path, console: Console) -> None:
     """Write ratings.json and print the tables and where everything is."""
-    pools = _rate((folder,))
+    pools = _rate((folder,), wanted=False)
     (folder / "ratings.json").write_text(json.dumps(as_json(pools), indent=2) + "\n", encoding="utf-8")
     print_tables(pools, console)
     _say(console, f"Record, logs and ratings.json: {folder}")
+
+
+def _called() -> list[str]:
+    """How ``tressette`` was called, to call it again: by its name if the shell finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return [_name_or_path(Path(sys.executable)), "-m", "tressette"]
+    return [_name_or_path(program)]
+
+
+def _name_or_path(program: Path) -> str:
+    found = shutil.which(program.name)
+    # Not what links lead to: a virtual environment's Python is a link to another's.
+    same = found is not None and os.path.abspath(found) == os.path.abspath(program)
+    return program.name if same else str(program)
 
 
 def _say(console: Console, text: str) -> None:
