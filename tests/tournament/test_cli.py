@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,6 +175,33 @@ def test_the_status_tells_how_it_ended(
     }
     assert result.stdout.endswith(ends[status])
     assert ("tournament run" in result.stdout) == (status != 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", ["load", "run", "rate"])
+def test_an_interrupt_before_or_after_the_games_is_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, where: str
+) -> None:
+    async def run(self: Runner) -> Outcome:
+        if where == "run":
+            signal.raise_signal(number)
+            await asyncio.sleep(20)
+        return Outcome.COMPLETE
+
+    def interrupt(*_: object, **__: object) -> None:
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(Runner, "run", run)
+    if where != "run":
+        monkeypatch.setattr(f"tressette_tournament.cli.{where}", interrupt)
+    monkeypatch.setattr("sys.argv", ["/there/tressette"])
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    file = event(tmp_path, {"a": "random", "b": "random"})
+    result = tressette("tournament", "run", file)
+    assert (result.exit_code, result.stderr) == (3, "")
+    end = f"Stopped before its end; go on with: /there/tressette tournament run {file}\n"
+    assert result.stdout.endswith(end)
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_the_command_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,10 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -48,7 +51,9 @@ def run_(file: Path, output: Path | None) -> None:
 
     The folder of the run holds the resolved file, the record of every trick, and the bots' output. Started
     again on the same folder a run goes on where it stopped: no game is played twice, none is lost. Ctrl-C
-    once lets the games under way finish, twice stops at once.
+    once lets the games under way finish, twice stops at once; SIGTERM is the same. In the first second, while
+    the program itself is being loaded, either ends it without these words and with another status; nothing
+    has begun then.
 
     A bot that keeps ending, or that stays away for five minutes, is named with its output; its games that
     were not begun are left out and the others are played. The same command plays them later.
@@ -61,17 +66,20 @@ def run_(file: Path, output: Path | None) -> None:
       3  it was stopped before its end
       4  it ended, but games of bots that were lost are left out
     """
-    event = _load(file, output)
-    console = Console()
-    try:
-        with progress_for(console) as progress:
-            runner = Runner(event, progress)
-            outcome = asyncio.run(runner.run())
-        _show(Path(event.output), console)
-    except (RunError, HostFailed, RecordError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     where = [] if output is None else ["--output", str(output)]
     again = shlex.join([*_called(), "tournament", "run", str(file), *where])
+    console = Console()
+    try:
+        with _sigterm_as_interrupt():
+            event = _load(file, output)
+            with progress_for(console) as progress:
+                runner = Runner(event, progress)
+                outcome = asyncio.run(runner.run())
+            _show(Path(event.output), console)
+    except KeyboardInterrupt:  # before the runner has begun to listen for it, or after
+        outcome = Outcome.STOPPED
+    except (RunError, HostFailed, RecordError, OSError) as error:
+        raise click.ClickException(str(error)) from error
     if outcome is Outcome.STOPPED:
         _say(console, f"Stopped before its end; go on with: {again}")
         raise SystemExit(_STOPPED)
@@ -102,6 +110,17 @@ def ratings(folders: tuple[Path, ...], as_data: bool) -> None:
         click.echo(json.dumps(as_json(pools), indent=2))
     else:
         print_tables(pools, Console())
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Have SIGTERM raise KeyboardInterrupt, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if before is not None:  # None: not one of Python's
+            signal.signal(signal.SIGTERM, before)
 
 
 def _load(file: Path, output: Path | None) -> Tournament:
