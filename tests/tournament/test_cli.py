@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from support.records import game_line, write_results
-from support.runs import event
+from support.runs import event, loaded
 from tressette.cli import main
-from tressette_tournament.cli import ratings, tournament
+from tressette_tournament.cli import _called, ratings, tournament
 from tressette_tournament.runner import Outcome, Runner
+from tressette_tournament.tournament_file import dump
 
 
 def tressette(*arguments: object) -> Result:
@@ -80,10 +83,44 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
     (tmp_path / "run").write_text("in the way")
+    for path in ("run", "run/below/it"):
+        file.write_text(file.read_text().replace('"run"', f'"{path}"'))
+        result = tressette("tournament", "run", file)
+        assert result.exit_code == 1
+        in_the_way = tmp_path / "run"
+        assert result.stderr == f"Error: {file}:6: tournament.output: {in_the_way} is not a folder\n"
+
+
+def test_commands_that_cannot_be_started(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
+    (tmp_path / "data").touch(mode=0o644)
+    bots = {
+        'command = ["pyhton", "x.py"]': "command: program 'pyhton' not found on the bot's PATH",
+        'command = ["./no"]': f"command: program './no' not found in {tmp_path}",
+        'command = ["./data"]': f"command: program './data' is not executable ({tmp_path}/./data)",
+        'command = ["python"]\ndirectory = "no"': f"directory: there is no folder {tmp_path}/no",
+        'command = ["python"]\nenvironment = { PATH = "/no" }': "command: program 'python' not found on",
+    }
+    text = file.read_text()
+    for number, bot in enumerate(bots):
+        text += f'[[bots]]\nname = "c{number}"\n{bot}\n'
+    file.write_text(text)
     result = tressette("tournament", "run", file)
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
-    assert str(tmp_path / "run") in result.stderr
+    found = result.stderr.splitlines()
+    assert len(found) == len(bots)
+    for index, (problem, reason) in enumerate(zip(found, bots.values(), strict=True), start=2):
+        assert f": bots[{index}].{reason}".replace("/./", "/") in problem
+    assert not (tmp_path / "run").exists()
+
+
+def test_programs_are_looked_for_where_the_bot_is_started(tmp_path: Path) -> None:
+    (tmp_path / "own" / "bin").mkdir(parents=True)
+    (tmp_path / "own" / "bin" / "mine").touch(mode=0o755)
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
+    bot = '[[bots]]\nname = "{}"\ncommand = ["{}"]\ndirectory = "own"\nenvironment = {{ PATH = "{}" }}\n'
+    file.write_text(file.read_text() + bot.format("c", "bin/mine", "") + bot.format("d", "mine", "/no:bin"))
+    assert [bot.command for bot in loaded(file).bots[2:]] == [("bin/mine",), ("mine",)]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -99,6 +136,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
     results = write_results(tmp_path / "run", some_games(4))
+    (tmp_path / "run" / "tournament.toml").write_text(dump(loaded(file)))
     results.write_text(results.read_text().replace("first", "other", 1))
     result = tressette("tournament", "run", file)
     assert result.exit_code == 1
@@ -121,6 +159,7 @@ def test_the_status_tells_how_it_ended(
         return outcome
 
     monkeypatch.setattr(Runner, "run", run)
+    monkeypatch.setattr("sys.argv", ["/else where/tressette"])
     file = event(tmp_path, {"a": "random", "b": "random"})
     elsewhere = tmp_path / "an other folder"
     result = tressette("tournament", "run", file, "--output", elsewhere)
@@ -128,14 +167,61 @@ def test_the_status_tells_how_it_ended(
     rated = json.loads((elsewhere / "ratings.json").read_text())
     assert rated["pools"][0]["games"] == 4
     assert f"Record, logs and ratings.json: {elsewhere}\n" in result.stdout
-    again = f"tressette tournament run {file} --output '{elsewhere}'\n"
+    again = f"'/else where/tressette' tournament run {file} --output '{elsewhere}'\n"
     ends = {
         0: "",
         3: f"Stopped before its end; go on with: {again}",
         4: f"Left out, because of bad, slow: 7 games; play them with: {again}",
     }
     assert result.stdout.endswith(ends[status])
-    assert ("tressette tournament run" in result.stdout) == (status != 0)
+    assert ("tournament run" in result.stdout) == (status != 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", ["load", "run", "rate"])
+def test_an_interrupt_before_or_after_the_games_is_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, where: str
+) -> None:
+    async def run(self: Runner) -> Outcome:
+        if where == "run":
+            signal.raise_signal(number)
+            await asyncio.sleep(20)
+        return Outcome.COMPLETE
+
+    def interrupt(*_: object, **__: object) -> None:
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(Runner, "run", run)
+    if where != "run":
+        monkeypatch.setattr(f"tressette_tournament.cli.{where}", interrupt)
+    monkeypatch.setattr("sys.argv", ["/there/tressette"])
+    before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    file = event(tmp_path, {"a": "random", "b": "random"})
+    result = tressette("tournament", "run", file)
+    assert (result.exit_code, result.stderr) == (3, "")
+    end = f"Stopped before its end; go on with: /there/tressette tournament run {file}\n"
+    assert result.stdout.endswith(end)
+    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_the_command_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("on_path", "elsewhere"):
+        (tmp_path / name).mkdir()
+        for program in ("tressette", "python"):
+            (tmp_path / name / program).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
+    monkeypatch.chdir(tmp_path)
+    for called, command in {
+        str(tmp_path / "on_path" / "tressette"): ["tressette"],
+        str(tmp_path / "elsewhere" / "tressette"): [str(tmp_path / "elsewhere" / "tressette")],
+        "elsewhere/tressette": ["elsewhere/tressette"],
+    }.items():
+        monkeypatch.setattr("sys.argv", [called])
+        assert _called() == command
+    monkeypatch.setattr("sys.argv", ["/lib/tressette/__main__.py"])
+    for name, python in {"on_path": "python", "elsewhere": str(tmp_path / "elsewhere" / "python")}.items():
+        monkeypatch.setattr("sys.executable", str(tmp_path / name / "python"))
+        assert _called() == [python, "-m", "tressette"]
 
 
 def test_ratings_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +269,7 @@ def test_the_same_results_in_any_order_give_the_same_ratings(tmp_path: Path) -> 
         write_results(folders[0], lines[:50], "0001")
         write_results(folders[0], lines[50:51], "0002")
         write_results(folders[1], lines[51:])
-        write_results(folders[2], [])
+        write_results(folders[2], lines[:1])
         chance.shuffle(folders)
         assert as_data(*folders) == expected
 
@@ -256,7 +342,11 @@ def test_results_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     result = tressette("ratings", tmp_path)
     assert result.exit_code == 1
-    assert result.stderr == f"Error: {tmp_path} holds no results (results-*.jsonl)\n"
+    assert result.stderr == f"Error: {tmp_path} holds no results (in results-*.jsonl)\n"
+    (tmp_path / "results-0001.jsonl").touch()
+    write_results(tmp_path / "good", some_games(4))
+    again = tressette("ratings", tmp_path / "good", tmp_path, "--json")
+    assert (again.exit_code, again.stdout, again.stderr) == (1, "", result.stderr)
     assert tressette("ratings", tmp_path / "missing").exit_code == 2
     assert tressette("ratings").exit_code == 2
 

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_tables
@@ -38,8 +39,8 @@ def pools(
     )
 
 
-def shown(rated: list[PoolRatings]) -> str:
-    console = Console(file=io.StringIO(), width=140, force_terminal=False)
+def shown(rated: list[PoolRatings], width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
     print_tables(rated, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -83,6 +84,43 @@ def test_nought_has_one_sign() -> None:
         cells = row_of(text, bot.bot)
         assert cells[2] == "+0"
         assert cells[6].startswith("0.00 ±")
+
+
+FAULTS = (("disconnect", 111), ("illegal", 3), ("refused_to_start", 1234), ("timeout", 5))
+
+
+def with_faults(name: str, games: int = 20) -> list[PoolRatings]:
+    """A table whose first bot has this name and many faults."""
+    [pool] = pools("w" * 20)
+    [part] = pool.components
+    first = replace(part.bots[0], bot=name, faults=FAULTS, games=games, deal_sets=games)
+    return [replace(pool, components=(replace(part, bots=(first, *part.bots[1:])),))]
+
+
+def test_each_kind_of_fault_has_a_line() -> None:
+    lines = shown(with_faults("A")).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.rstrip().endswith("  disconnect 111"))
+    below = [line.strip() for line in lines[at + 1 : at + 4]]
+    assert below == [f"{kind} {count}" for kind, count in FAULTS[1:]]
+
+
+@pytest.mark.parametrize("name", ["A", "tre_sette", "a-bot-with-a-name", "n" * 64, "[b]x"])
+@pytest.mark.parametrize("games", [20, 1_000_000])
+@pytest.mark.parametrize("width", [80, 100])
+def test_nothing_is_cut_off_on_a_narrow_console(name: str, games: int, width: int) -> None:
+    text = shown(with_faults(name, games), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    folded = "".join(text.split())
+    for kind, count in FAULTS:
+        assert f"{kind}{count}" in folded
+    row = next(line for line in text.splitlines() if "> +158" in line)
+    assert str(games) in row
+    if len(name) + len(str(games)) < 20:
+        assert f" {name} " in row
+    elif len(name) == 64:
+        assert text.count("n") >= 2 * 64  # folded in the table, whole below it
+    assert "points/deal" in text
 
 
 def test_few_decks_have_a_dash_and_a_footnote() -> None:

@@ -134,6 +134,11 @@ def test_shared_ranks(tmp_path: Path, ranks: list[int], valid: bool) -> None:
             list(read(tmp_path))
 
 
+def test_games_of_an_open_server_have_no_tournament(tmp_path: Path) -> None:
+    write_results(tmp_path, [game_line(0, 0, ("a", "b"), (6, 60), tournament="", set_size=1)])
+    assert len(list(read(tmp_path))) == 1
+
+
 def test_a_forfeit_in_the_first_deal(tmp_path: Path) -> None:
     write_results(tmp_path, [game_line(0, 0, ("a", "b"), (0, 0), deals=0, forfeit=1, offender="b")])
     assert [result.deals for result in read(tmp_path)] == [0]

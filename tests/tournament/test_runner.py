@@ -10,8 +10,10 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -205,7 +207,7 @@ async def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> N
         assert run.wait() == 3, run.output
         run.assert_nothing_left()
     assert "stopping when the games under way are finished" in run.output
-    assert f"go on with: tressette tournament run {file}" in run.output
+    assert f"-m tressette tournament run {file}" in run.output
     games = results(run.folder)
     assert 3 <= len(games) < total
     assert begun(run.folder, "0001") == {(line["game"], 1) for line in games}
@@ -290,12 +292,83 @@ async def test_a_second_runner_is_refused(tmp_path: Path) -> None:
 async def test_another_tournament_is_refused(whole: CommandRun) -> None:
     before = {path: path.stat().st_mtime_ns for path in whole.folder.iterdir() if path.name != "lock"}
     other = event(
-        whole.file.parent, {"chance": "random", "first": "first_legal"}, deal_sets=6, name="other.toml"
+        whole.file.parent,
+        {"chance": "random", "first": "first_legal"},
+        deal_sets=6,
+        concurrency=9,
+        name="other.toml",
     )
-    with pytest.raises(RunError, match="another tournament file"):
+    with pytest.raises(RunError) as caught:
         await play(other)
     after = {path: path.stat().st_mtime_ns for path in whole.folder.iterdir() if path.name != "lock"}
     assert before == after
+    first, *lines = str(caught.value).split("\n")
+    assert first.startswith(f"{whole.folder} holds a run of another tournament file; ")
+    assert first.endswith(f"{whole.folder / 'tournament.toml'}:")
+    assert "  tournament.concurrency: 8 there, 9 now" in lines
+    assert '  bots[2].name: "slow" there, absent now' in lines
+    assert any(line.startswith("  tournament.presets: [") for line in lines)
+    assert not any("tournament.output" in line or "deal_sets" in line for line in lines)
+
+
+async def test_a_moved_run_goes_on(whole: CommandRun, tmp_path: Path) -> None:
+    total = len(results(whole.folder))
+    moved = tmp_path / "moved" / "run"
+    shutil.copytree(whole.folder, moved)
+    assert str(whole.folder) not in (moved / "tournament.toml").read_text()
+    runs = [replace(loaded(whole.file), output=str(moved)), loaded(moved / "tournament.toml")]
+    for tournament in runs:
+        assert tournament.output == str(moved)
+        notes = Notes()
+        assert await Runner(tournament, notes).run() is Outcome.COMPLETE
+        assert (notes.before, notes.total) == (total, total)
+
+
+async def test_a_run_whose_bots_were_moved_too_goes_on(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    file = event(old, {"a": "first_legal", "b": script(old, "b", player())}, deal_sets=1)
+    text = file.read_text().replace(str(old / "b.py"), "b.py")
+    file.write_text(text)
+    assert (await play(file))[0] is Outcome.COMPLETE
+    # A directory that is still there is another bot; one that is gone was moved.
+    (old / "other").mkdir()
+    file.write_text(text + 'directory = "other"\n')
+    with pytest.raises(RunError, match=r"\n  bots\[1\]\.directory: "):
+        await play(file)
+    file.write_text(text)
+    old.rename(new)
+    outcome, notes, _ = await play(new / file.name)
+    assert (outcome, notes.before) == (Outcome.COMPLETE, notes.total)
+    assert loaded(new / "run" / "tournament.toml").bots[1].directory == str(new)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"\xff", "not UTF-8 text"), (b"name =", "not TOML"), (b"a=" + b"[" * 5000, "TOML")],
+)
+async def test_a_damaged_tournament_file_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "tournament.toml").write_bytes(content)
+    with pytest.raises(RunError, match=rf"tournament\.toml is damaged: .*{reason}"):
+        await play(event(tmp_path, {"a": "first_legal", "b": "first_legal"}))
+
+
+async def test_games_without_their_tournament_or_key_are_refused(tmp_path: Path) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1, seed=None)
+    run = (await play(file))[2].folder
+    for missing in ("event.key", "tournament.toml"):
+        content = (run / missing).read_bytes()
+        for without in ("nothing more", "results-0001.jsonl"):  # then only games that were begun
+            (run / without).unlink(missing_ok=True)
+            (run / missing).unlink()
+            before = {path.name for path in run.iterdir()}
+            with pytest.raises(
+                RunError, match=f"{re.escape(missing)}.* put it back|{missing} is missing.* Put"
+            ):
+                await play(file)
+            assert {path.name for path in run.iterdir()} == before
+            (run / missing).write_bytes(content)
 
 
 async def test_a_resumed_run_waits_for_the_server_of_a_killed_one(

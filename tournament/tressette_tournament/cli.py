@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
-from dataclasses import replace
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -46,7 +51,9 @@ def run_(file: Path, output: Path | None) -> None:
 
     The folder of the run holds the resolved file, the record of every trick, and the bots' output. Started
     again on the same folder a run goes on where it stopped: no game is played twice, none is lost. Ctrl-C
-    once lets the games under way finish, twice stops at once.
+    once lets the games under way finish, twice stops at once; SIGTERM is the same. In the first second, while
+    the program itself is being loaded, either ends it without these words and with another status; nothing
+    has begun then.
 
     A bot that keeps ending, or that stays away for five minutes, is named with its output; its games that
     were not begun are left out and the others are played. The same command plays them later.
@@ -59,19 +66,20 @@ def run_(file: Path, output: Path | None) -> None:
       3  it was stopped before its end
       4  it ended, but games of bots that were lost are left out
     """
-    event = _load(file)
-    if output is not None:
-        event = replace(event, output=str(output.resolve()))
+    where = [] if output is None else ["--output", str(output)]
+    again = shlex.join([*_called(), "tournament", "run", str(file), *where])
     console = Console()
     try:
-        with progress_for(console) as progress:
-            runner = Runner(event, progress)
-            outcome = asyncio.run(runner.run())
-        _show(Path(event.output), console)
+        with _sigterm_as_interrupt():
+            event = _load(file, output)
+            with progress_for(console) as progress:
+                runner = Runner(event, progress)
+                outcome = asyncio.run(runner.run())
+            _show(Path(event.output), console)
+    except KeyboardInterrupt:  # before the runner has begun to listen for it, or after
+        outcome = Outcome.STOPPED
     except (RunError, HostFailed, RecordError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    where = [] if output is None else ["--output", str(output)]
-    again = shlex.join(["tressette", "tournament", "run", str(file), *where])
     if outcome is Outcome.STOPPED:
         _say(console, f"Stopped before its end; go on with: {again}")
         raise SystemExit(_STOPPED)
@@ -97,41 +105,69 @@ def ratings(folders: tuple[Path, ...], as_data: bool) -> None:
       1  a folder has no results, or they are damaged or contradict each other
       2  the command line was wrong
     """
-    for folder in folders:
-        if next(folder.glob("results-*.jsonl"), None) is None:
-            raise click.ClickException(f"{folder} holds no results (results-*.jsonl)")
-    pools = _rate(folders)
+    pools = _rate(folders, wanted=True)
     if as_data:
         click.echo(json.dumps(as_json(pools), indent=2))
     else:
         print_tables(pools, Console())
 
 
-def _load(file: Path) -> Tournament:
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Have SIGTERM raise KeyboardInterrupt, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return load(file, reference_bots=REFERENCE_BOTS)
+        yield
+    finally:
+        if before is not None:  # None: not one of Python's
+            signal.signal(signal.SIGTERM, before)
+
+
+def _load(file: Path, output: Path | None) -> Tournament:
+    try:
+        return load(file, reference_bots=REFERENCE_BOTS, output=output)
     except (TournamentFileError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 
-def _rate(folders: tuple[Path, ...]) -> list[PoolRatings]:
+def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
+    """Rate the folders together. wanted: whether one without results is refused."""
     torn: list[str] = []
     try:
         # All is read before anything is rated: damage is a better reason than what follows from it.
-        pools = rate([result for folder in folders for result in read(folder, torn)])
+        found = {folder: list(read(folder, torn)) for folder in folders}
+        pools = rate([result for results in found.values() for result in results])
     except (RecordError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for warning in torn:
         click.echo(f"warning: {warning}", err=True)
+    for folder, results in found.items():
+        if wanted and not results:
+            raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
     return pools
 
 
 def _show(folder: Path, console: Console) -> None:
     """Write ratings.json and print the tables and where everything is."""
-    pools = _rate((folder,))
+    pools = _rate((folder,), wanted=False)
     (folder / "ratings.json").write_text(json.dumps(as_json(pools), indent=2) + "\n", encoding="utf-8")
     print_tables(pools, console)
     _say(console, f"Record, logs and ratings.json: {folder}")
+
+
+def _called() -> list[str]:
+    """How ``tressette`` was called, to call it again: by its name if the shell finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return [_name_or_path(Path(sys.executable)), "-m", "tressette"]
+    return [_name_or_path(program)]
+
+
+def _name_or_path(program: Path) -> str:
+    found = shutil.which(program.name)
+    # Not what links lead to: a virtual environment's Python is a link to another's.
+    same = found is not None and os.path.abspath(found) == os.path.abspath(program)
+    return program.name if same else str(program)
 
 
 def _say(console: Console, text: str) -> None:

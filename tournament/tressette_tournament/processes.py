@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tressette_tournament.commands import search_path
 from tressette_tournament.tournament_file import Bot
 
 MAX_RESTARTS: Final = 3
@@ -117,12 +118,12 @@ class BotProcesses:
 
     def _variables(self, bot: Bot) -> dict[str, str]:
         """The runner's environment, in which ``python`` is the runner's own, and the bot's additions."""
-        here = str(Path(sys.executable).parent)
+        own = dict(bot.environment)
         return {
             **os.environ,
-            "PATH": os.pathsep.join((here, os.environ.get("PATH", os.defpath))),
             "PYTHONUNBUFFERED": "1",
-            **dict(bot.environment),
+            **own,
+            "PATH": search_path(own),
             **self._environment(bot),
         }
 

@@ -12,12 +12,17 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from tressette_tournament.intervals import MIN_DECKS, Interval, Kind
 from tressette_tournament.ratings import BotRating, ComponentRatings, PairRating, PoolRatings
 
 _COLUMNS = ("#", "bot", "Elo", "± 95 %", "games", "sets", "points/deal", "score", "faults")
+_UNLIMITED = 10_000
+"""A width at which every table is as wide as it would like to be."""
 _OBJECTIVES = {"most": "points per deal: higher is better", "least": "points per deal: lower is better"}
 _FEW = f"–: no error or bound from fewer than {MIN_DECKS} decks"
 _UNBOUNDED = "–: these results tell no error and no bound"
@@ -25,45 +30,67 @@ _BOUND = ">, <: the results bound it on one side only (95 %)"
 
 
 def print_tables(pools: Iterable[PoolRatings], console: Console) -> None:
-    """Print a table for each component of each pool, and the number of open deal sets."""
+    """Print a table for each component of each pool, and the number of open deal sets. Where the console is
+    too narrow for the faults they come after the table, and long names are folded: nothing is cut off."""
+    unlimited = console.options.update(width=_UNLIMITED)
     for pool in pools:
         for number, component in enumerate(pool.components, 1):
-            console.print(_table(pool, component, number))
+            table = _table(pool, component, number, _COLUMNS)
+            if Measurement.get(console, unlimited, table).maximum <= console.width:
+                console.print(table)
+            else:
+                console.print(_table(pool, component, number, _COLUMNS[:-1]))
+                _print_faults(component, console)
         if len(pool.components) > 1:
             console.print("No game connects these tables: their ratings cannot be compared.")
         if pool.open_sets:
             console.print(f"{escape(pool.preset)} · open deal sets, not counted: {len(pool.open_sets)}")
 
 
-def _table(pool: PoolRatings, component: ComponentRatings, number: int) -> Table:
+def _table(pool: PoolRatings, component: ComponentRatings, number: int, columns: tuple[str, ...]) -> Table:
     title = f"{escape(pool.preset)} · {_OBJECTIVES[pool.objective]}"
     if len(pool.components) > 1:
         title += f" · {number} of {len(pool.components)}"
     table = Table(title=title, box=box.SIMPLE_HEAD, caption="\n".join(_footnotes(component)) or None)
-    for name in _COLUMNS:
-        # Names and numbers that are cut off say nothing; on a narrow terminal only faults may wrap.
+    rows = [(str(rank), *_cells(bot))[: len(columns)] for rank, bot in enumerate(component.bots, 1)]
+    for name, cells in zip(columns, zip(*rows, strict=True), strict=True):
+        # A number that is cut off says nothing; only a name can be folded.
+        widest = max(len(line) for cell in (name, *cells) for line in cell.split("\n"))
         table.add_column(
             name,
             justify="left" if name in ("bot", "faults") else "right",
-            no_wrap=name != "faults",
-            min_width=len(name),
+            no_wrap=name != "bot",
+            overflow="fold",
+            min_width=len(name) if name == "bot" else widest,
         )
-    for rank, bot in enumerate(component.bots, 1):
-        table.add_row(str(rank), *_cells(bot))
+    for row in rows:
+        table.add_row(*map(escape, row))
     return table
+
+
+def _print_faults(component: ComponentRatings, console: Console) -> None:
+    faulty = [bot for bot in component.bots if bot.faults]
+    if not faulty:
+        return
+    console.print("Faults:")
+    for bot in faulty:
+        faults = ", ".join(f"{kind} {count}" for kind, count in bot.faults)
+        text = Text(f"{bot.bot}: {faults}", overflow="fold")
+        console.print(Padding(text, (0, 0, 0, 2)), highlight=False)
+    console.print()
 
 
 def _cells(bot: BotRating) -> list[str]:
     error = "" if bot.interval.kind in (Kind.AT_LEAST, Kind.AT_MOST) else "–"
     return [
-        escape(bot.bot),
+        bot.bot,
         _elo(bot),
         error if bot.error is None else f"{bot.error:.0f}",
         str(bot.games),
         str(bot.deal_sets),
         _points(bot),
         "–" if bot.score is None else f"{bot.score:.3f}",
-        escape(", ".join(f"{kind} {count}" for kind, count in bot.faults)),
+        "\n".join(f"{kind} {count}" for kind, count in bot.faults),
     ]
 
 

@@ -98,13 +98,18 @@ def _games(folder: Path, torn: list[str] | None) -> Iterator[tuple[str, GameResu
     for path in sorted(folder.glob("results-*.jsonl")):
         for line in read_lines(path, torn):
             try:
-                game = _text(line, "tournament"), GameResult.from_line(line)
+                game = _tournament(line), GameResult.from_line(line)
             except ValueError as error:
                 raise DamagedRecord(path, line["seq"], f"not the result of a game: {error}") from None
             yield game
 
 
 # --- fields of a line ------------------------------------------------------------------------------
+
+
+def _tournament(line: Mapping[str, Any]) -> str:
+    value = _field(line, "tournament")  # empty in the record of an open server
+    return value if type(value) is str else _refuse("tournament", value, "a text")
 
 
 def _text(line: Mapping[str, Any], name: str) -> str:

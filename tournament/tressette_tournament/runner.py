@@ -10,7 +10,7 @@ get no result, so a later session plays them. Nobody else is held up.
 
 In the folder of a run::
 
-    tournament.toml   the resolved tournament file
+    tournament.toml   the resolved tournament file; can itself be run
     event.key         the secret from which decks, handles and bot seeds are drawn (mode 0600); absent
                       when the file has a public ``seed``
     lock              held by the running runner
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import secrets
 import signal
@@ -30,6 +31,7 @@ import time
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
@@ -44,7 +46,7 @@ from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
 from tressette_tournament.results import GameResult, read_games
 from tressette_tournament.schedule import Game, Schedule
-from tressette_tournament.tournament_file import Bot, Tournament, dump
+from tressette_tournament.tournament_file import Bot, Tournament, differences, dump
 
 LATE_S: Final = 30.0
 """How long a bot may take to connect before it is named as missing (the run goes on waiting)."""
@@ -138,19 +140,46 @@ class Runner:
             await asyncio.sleep(0.05)
 
     def _keep_tournament(self) -> None:
-        path, text = self.folder / "tournament.toml", dump(self.tournament)
+        path, text = self.folder / "tournament.toml", dump(replace(self.tournament, output="."))
         if not path.exists():
+            if self._has_games():
+                raise RunError(
+                    f"{self.folder} has games but no tournament.toml, which says of what tournament: put it "
+                    "back, or choose another output"
+                )
             _write(path, text, 0o644)
-        elif path.read_text(encoding="utf-8") != text:
+            return
+        try:
+            kept = path.read_text(encoding="utf-8")
+            different = differences(kept, text)
+        except UnicodeDecodeError:
+            raise RunError(f"{path} is damaged: not UTF-8 text") from None
+        except (ValueError, RecursionError) as error:
+            raise RunError(f"{path} is damaged: not TOML: {error}") from None
+        if different:
+            lines = [f"  {key}: {_shown(old)} there, {_shown(new)} now" for key, old, new in different]
             raise RunError(
-                f"{self.folder} holds a run of another tournament file (see {path}); choose another output"
+                f"{self.folder} holds a run of another tournament file; choose another output, or undo what "
+                f"differs from {path}:\n" + "\n".join(lines)
             )
+        if kept != text:  # it was moved
+            _write(path, text, 0o644)
+
+    def _has_games(self) -> bool:
+        """Whether the folder holds results, or games that were begun."""
+        records = [*self.folder.glob("results-*.jsonl"), *self.folder.glob("tricks-*.jsonl")]
+        return any(record.stat().st_size for record in records)
 
     def _event_key(self) -> bytes:
         if self.tournament.seed is not None:
             return public_event_key(self.tournament.seed)
         path = self.folder / "event.key"
         if not path.exists():
+            if self._has_games():
+                raise RunError(
+                    f"{path} is missing, from which the decks of this run are drawn: with a new one the "
+                    "games of a deal set would have different decks. Put it back, or choose another output"
+                )
             _write(path, secrets.token_hex(KEY_BYTES) + "\n", 0o600)
         try:
             key = bytes.fromhex(path.read_text(encoding="ascii"))
@@ -352,6 +381,10 @@ def _locked(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _shown(value: object) -> str:
+    return "absent" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _write(path: Path, text: str, mode: int) -> None:

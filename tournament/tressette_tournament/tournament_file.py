@@ -39,6 +39,7 @@ file". The keys, with their defaults::
 3. Every event is rated: presets with drawn partners are refused, and so are two presets with equal rules,
    which would be one rating pool playing every deck twice.
 4. The resolved file stands elsewhere than its source, so paths in a ``Tournament`` are no longer relative.
+   In the folder of the run its own ``output`` is ".", so that it can be run there wherever that is moved.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import os
 import re
 import tomllib
 from collections import Counter
@@ -59,6 +61,7 @@ from tressette.rules.errors import RuleSetError, UnknownPreset
 from tressette.rules.presets import canonical_name, resolve
 from tressette.rules.ruleset import End, Partners, RuleSet
 
+from tressette_tournament.commands import search_path, why_not_found
 from tressette_tournament.lineups import Copies, LineUp, Pairs, Seatings, Table, line_ups
 
 _Path = tuple[str | int, ...]
@@ -157,14 +160,22 @@ class Tournament:
         return line_ups(names, self.table(preset), self.max_tables, f"{self.name}/{preset.name}")
 
 
-def load(file: Path, *, reference_bots: Collection[str]) -> Tournament:
-    """Read a tournament file. Raises OSError, or TournamentFileError for what is wrong in it."""
+def load(file: Path, *, reference_bots: Collection[str], output: Path | None = None) -> Tournament:
+    """Read a tournament file and look whether what it names is there. ``output`` replaces its own. Raises
+    OSError, or TournamentFileError for what is wrong in it."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise TournamentFileError(str(file), line, "", "not UTF-8 text") from None
-    return parse(text, file=str(file), folder=file.resolve().parent, reference_bots=reference_bots)
+    folder = file.resolve().parent
+    tournament = parse(text, file=str(file), folder=folder, reference_bots=reference_bots)
+    if output is not None:
+        tournament = replace(tournament, output=str(output.resolve()))
+    source = _Source(str(file), _key_lines(text))
+    _check_places(source, tournament)
+    source.raise_problems()
+    return tournament
 
 
 def parse(text: str, *, file: str, folder: Path, reference_bots: Collection[str]) -> Tournament:
@@ -195,6 +206,22 @@ def _parse(text: str, file: str, folder: Path, reference_bots: Collection[str]) 
 def dump(tournament: Tournament) -> str:
     """The tournament as TOML with every default written out; ``parse`` gives an equal value back."""
     return "\n".join([*_dump_event(tournament), *_dump_presets(tournament), *_dump_bots(tournament)]) + "\n"
+
+
+def differences(kept: str, text: str) -> list[tuple[str, object, object]]:
+    """Where two resolved files differ, as (key, value in ``kept``, value in ``text``); None stands for a key
+    that is absent. The folder of the run may differ, and so may the directory of a bot's command if the one
+    in ``kept`` is gone: then things were moved. Raises ValueError if ``kept`` is not TOML."""
+    before, now = dict(_leaves(tomllib.loads(kept))), dict(_leaves(tomllib.loads(text)))
+    found = []
+    for path in {**before, **now}:
+        old, new = before.get(path), now.get(path)
+        moved = path == ("tournament", "output") or (
+            path[-1] == "directory" and new is not None and not os.path.isdir(str(old))
+        )
+        if old != new and not moved:
+            found.append((_dotted(path), old, new))
+    return found
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -441,6 +468,23 @@ def _check_names(root: _Section, bots: Iterable[Bot]) -> None:
         seen.add(bot.name)
 
 
+def _check_places(source: _Source, tournament: Tournament) -> None:
+    """Whether the folder of the run can be one, and what the bots' commands need is there."""
+    output = Path(tournament.output)
+    in_the_way = next((place for place in (output, *output.parents) if os.path.exists(place)), None)
+    if in_the_way is not None and not os.path.isdir(in_the_way):
+        source.problem(("tournament", "output"), f"{in_the_way} is not a folder")
+    for index, bot in enumerate(tournament.bots):
+        if bot.directory is None:
+            continue
+        if not os.path.isdir(bot.directory):
+            source.problem(("bots", index, "directory"), f"there is no folder {bot.directory}")
+            continue
+        why = why_not_found(bot.command[0], bot.directory, search_path(dict(bot.environment)))
+        if why is not None:
+            source.problem(("bots", index, "command"), why)
+
+
 def _check_tables(event: _Section, tournament: Tournament, bots: int) -> None:
     """Whether the bots fill the tables of every preset, and the options for filling them have a use."""
     tables = [tournament.table(preset) for preset in tournament.presets]
@@ -479,6 +523,18 @@ def _is_path(text: str) -> bool:
 
 def _nearest(name: str, known: Collection[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
+
+
+def _leaves(value: object, path: _Path = ()) -> Iterator[tuple[_Path, object]]:
+    """Every value of a file that is no table and no array of tables, by its path."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, (*path, key))
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for index, below in enumerate(value):
+            yield from _leaves(below, (*path, index))
+    else:
+        yield path, value
 
 
 def _shown(value: object) -> str:
