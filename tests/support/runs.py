@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -150,6 +150,17 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def all_end(pids: Iterable[int], limit_s: float = 5.0) -> bool:
+    """Whether they are all gone within the limit: the kernel takes a moment to end what was killed."""
+    waited_for = list(pids)
+    deadline = time.monotonic() + limit_s
+    while any(map(alive, waited_for)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def marked(mark: str) -> dict[int, str]:

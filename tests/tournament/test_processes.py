@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.runs import alive, soon
+from support.runs import alive, all_end, soon
 from tressette_tournament.processes import MAX_RESTARTS, BotProcess, BotProcesses
 from tressette_tournament.tournament_file import Bot
 
@@ -82,7 +82,7 @@ async def test_a_bot_that_ends_once_is_back(tmp_path: Path) -> None:
         assert first != second
         assert run.bots.all[0].starts == 2
         assert run.given_up == []
-    assert not alive(second)
+    assert all_end([second])
 
 
 async def test_instances_are_processes_with_logs_of_their_own(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_instances_are_processes_with_logs_of_their_own(tmp_path: Path) ->
     assert [log.name for log in logs] == ["one-1.log", "one-2.log", "one-3.log"]
     assert sorted(log.read_text().strip() for log in logs) == sorted(pids)
     assert len(set(pids)) == 3
-    assert not any(alive(int(pid)) for pid in pids)
+    assert all_end(map(int, pids))
 
 
 async def test_nothing_is_left_after_stop(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_nothing_is_left_after_stop(tmp_path: Path) -> None:
     )
     async with running(tmp_path, bot(tmp_path, text)) as run:
         pids = [int(line) for line in await run.until_lines(2)]
-    assert not any(map(alive, pids))
+    assert all_end(pids)
     assert run.given_up == []
 
 
@@ -118,7 +118,7 @@ async def test_what_a_bot_left_behind_is_gone_when_it_is_given_up(tmp_path: Path
         await run.until_given_up()
         pids = [int(line) for line in run.lines()]
         assert len(pids) == 1 + MAX_RESTARTS
-        assert not any(map(alive, pids))
+        assert all_end(pids)
 
 
 async def test_a_guard_that_is_killed_takes_its_bot_along(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ async def test_a_guard_that_is_killed_takes_its_bot_along(tmp_path: Path) -> Non
         assert guard is not None
         guard.kill()
         _, second = await run.until_lines(2)
-        assert not alive(int(first))
+        assert all_end([int(first)])
         assert alive(int(second))
 
 
@@ -158,7 +158,7 @@ async def test_a_stop_during_a_restart_ends_what_was_being_started(
         go.set()
         async with asyncio.timeout(10):
             await stopping
-    assert not alive(int(second))
+    assert all_end([int(second)])
 
 
 async def test_nothing_is_restarted_once_it_may_end(tmp_path: Path) -> None:
