@@ -51,7 +51,8 @@ def _table(pool: PoolRatings, component: ComponentRatings, number: int, columns:
     title = f"{escape(pool.preset)} · {_OBJECTIVES[pool.objective]}"
     if len(pool.components) > 1:
         title += f" · {number} of {len(pool.components)}"
-    table = Table(title=title, box=box.SIMPLE_HEAD, caption="\n".join(_footnotes(component)) or None)
+    notes = "\n".join(_footnotes(component)) or None
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, caption=notes)
     rows = [(str(rank), *_cells(bot))[: len(columns)] for rank, bot in enumerate(component.bots, 1)]
     for name, cells in zip(columns, zip(*rows, strict=True), strict=True):
         # A number that is cut off says nothing; only a name can be folded.
@@ -90,7 +91,7 @@ def _cells(bot: BotRating) -> list[str]:
         str(bot.deal_sets),
         _points(bot),
         "–" if bot.score is None else f"{bot.score:.3f}",
-        "\n".join(f"{kind} {count}" for kind, count in bot.faults),
+        "\n".join(f"{kind} {count}" for kind, count in bot.faults) or "0",
     ]
 
 
