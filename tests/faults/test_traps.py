@@ -1,0 +1,222 @@
+"""The known traps of grpc-python (design: the arena protocol), by their numbers, and what holds each shut.
+
+``TRAPS`` names tests all over the suite; a test here sees that they exist. What no other file has is below.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from support.processes import end, start
+from support.streams import Client, all_of, connected
+from support.tables import game_spec
+from support.watched import Options, watching
+from tressette.rules.presets import resolve
+from tressette.v1 import arena_service_pb2 as pb
+from tressette.wire.limits import MIN_KEEPALIVE_MS
+from tressette_bot import play
+from tressette_bot.bots import REFERENCE_BOTS
+
+TESTS = Path(__file__).parents[1]
+SERVER = TESTS.parent / "server" / "tressette"
+
+HERE = "faults/test_traps.py"
+SERVICE = "wire/test_service.py"
+LAYERING = "test_layering.py"
+
+TRAPS: dict[int, tuple[str, dict[str, str]]] = {
+    1: (
+        "two coroutines writing one stream: most writes fail silently",
+        {
+            "test_only_the_stream_writes": HERE,
+            "test_a_bot_that_writes_all_the_time_still_hears_why_it_ends": SERVICE,
+        },
+    ),
+    2: ("two readers: the second sees the end", {"test_only_one_place_reads": HERE}),
+    3: ("a frozen peer with its TCP alive", {"test_a_frozen_bot_costs_its_own_time_only": HERE}),
+    4: ("too_many_pings", {"test_a_bot_that_pings_as_often_as_it_may_is_not_cut_off": HERE}),
+    5: (
+        "a misspelt channel option is silently ignored",
+        {
+            "test_two_servers_cannot_share_a_port": SERVICE,
+            "test_a_message_over_the_limit_ends_that_stream_only": SERVICE,
+            "test_a_bot_that_pings_as_often_as_it_may_is_not_cut_off": HERE,
+        },
+    ),
+    6: ("aborting while the client writes", {"test_a_wrong_first_message_is_refused_by_a_message": SERVICE}),
+    7: (
+        "a handler that raises CancelledError leaves the client waiting",
+        {"test_stopping_while_bots_play_tells_them_and_is_quick": SERVICE},
+    ),
+    8: ("swallowing CancelledError leaks", {"test_nobody_swallows_a_cancellation": HERE}),
+    9: ("abandoned client calls are never collected", {"test_the_sdk_leaves_no_stream_behind": HERE}),
+    10: ("cancelled() is false in done-callbacks", {"test_callbacks_are_for_tasks_only": HERE}),
+    11: ("contextvar tokens across yields", {"test_nobody_does_what_is_forbidden": LAYERING}),
+    12: (
+        "a paused reader absorbs megabytes",
+        {"test_a_bot_that_never_reads_is_cut_off": "faults/test_storms.py"},
+    ),
+    13: ("a half-close is invisible unless a read is pending", {"test_a_half_close_is_a_goodbye": SERVICE}),
+    14: (
+        "an open health Watch takes the whole grace",
+        {"test_a_watch_says_every_change_and_ends_with_the_server": "wire/test_health.py"},
+    ),
+    15: ("signals by add_signal_handler", {"test_games_are_played_out": "wire/test_drain.py"}),
+    16: ("so_reuseport is on by default", {"test_two_servers_cannot_share_a_port": SERVICE}),
+    17: ("sync handlers in an aio server", {"test_handlers_in_the_sources_are_async": LAYERING}),
+    18: ("one event loop a process", {"test_asyncio_run_stands_only_where_a_process_begins": LAYERING}),
+    19: ("never fork after grpc is imported", {"test_nobody_does_what_is_forbidden": LAYERING}),
+    20: (
+        "generated code newer than the runtime",
+        {"test_the_floor_of_grpcio_is_what_the_stubs_need": "test_packaging.py"},
+    ),
+    21: (
+        "default limits",
+        {"test_a_message_over_the_limit_ends_that_stream_only": SERVICE},
+    ),
+}
+
+
+def test_every_trap_is_held_shut() -> None:
+    assert sorted(TRAPS) == list(range(1, 22))
+    for number, (_, tests) in TRAPS.items():
+        assert tests, number
+        for name, file in tests.items():
+            tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+            defined = {
+                node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
+            assert name in defined, (number, file, name)
+
+
+# -- code rules ---------------------------------------------------------------------------------------
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    """The hand-written sources of the server, by their path in it."""
+    for path in sorted(SERVER.rglob("*.py")):
+        if path.parent.name != "v1":
+            yield str(path.relative_to(SERVER)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def calls_on_context(method: str) -> set[tuple[str, str]]:
+    """(file, function) of every use of ``context.METHOD``."""
+    found = set()
+    for file, tree in sources():
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Attribute) and node.attr == method:
+                        owner = node.value
+                        name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+                        if name == "context":
+                            found.add((file, function.name))
+    return found
+
+
+def test_only_the_stream_writes() -> None:
+    """``said`` and the Ending only before and after ``write`` runs, ``_write`` only within it."""
+    assert calls_on_context("write") <= {
+        ("wire/stream.py", "_write"),
+        ("wire/stream.py", "said"),
+        ("wire/service.py", "play"),
+        ("wire/health.py", "Watch"),
+    }
+
+
+def test_only_one_place_reads() -> None:
+    assert calls_on_context("read") == {("wire/stream.py", "receive")}
+
+
+def test_nobody_swallows_a_cancellation() -> None:
+    for file, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler):
+                names = (
+                    {name.id for name in ast.walk(node.type) if isinstance(name, ast.Name)}
+                    if node.type
+                    else {""}
+                )
+                names |= (
+                    {n.attr for n in ast.walk(node.type) if isinstance(n, ast.Attribute)}
+                    if node.type
+                    else set()
+                )
+                if names & {"", "BaseException", "CancelledError"}:
+                    assert any(isinstance(inner, ast.Raise) for inner in ast.walk(node)), (file, node.lineno)
+
+
+def test_callbacks_are_for_tasks_only() -> None:
+    used = [
+        (file, node.lineno)
+        for file, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "add_done_callback"
+    ]
+    assert {file for file, _ in used} <= {"wire/stream.py"}, used  # on the task that reads
+
+
+# -- against a server in another process --------------------------------------------------------------
+
+
+async def test_a_frozen_bot_costs_its_own_time_only(tmp_path: Path) -> None:
+    """Under SIGSTOP a bot's TCP goes on; only the clock of its turns notices. Ten turns of half a second."""
+    async with watching(tmp_path, Options(play={"move_ms": 500})) as at, contextlib.AsyncExitStack() as stack:
+        bot = await start("-m", "tressette", "bot", "first_legal", "--address", at.address, "--label", "a")
+        try:
+            await at.until(lambda counts: counts["sessions"] == 1, "with the bot")
+            bot.send_signal(signal.SIGSTOP)
+            clients = [await stack.enter_async_context(connected(at.address)) for _ in range(7)]
+            for client, name in zip(clients, "bcdefgh", strict=True):
+                await client.greet(name)
+            many = resolve("traversone-003-21-duplicate", deals=5)
+            at.play(game_spec("frozen"), game_spec("others", rules=many, bots="efgh"))
+            await all_of(*(client.play_games() for client in clients))
+            await at.finished(lambda result: result["game"] == "frozen")
+        finally:
+            bot.send_signal(signal.SIGCONT)
+            await end(bot)
+        others, frozen = at.results
+    assert (others["game"], others["faults"]) == ("others", []), "the other match did not notice"
+    assert frozen["faults"] == [["a", "timeout", 10]]
+    assert 10 * 500 <= frozen["duration_ms"] <= 10 * (500 + 500)
+
+
+async def test_the_sdk_leaves_no_stream_behind(tmp_path: Path) -> None:
+    async with watching(tmp_path) as at:
+        tasks = [asyncio.create_task(play(REFERENCE_BOTS["random"](), at.address)) for _ in range(3)]
+        await at.until(lambda counts: counts["streams"] == 3, "with three streams")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await at.until(lambda counts: counts["streams"] == 0, "without streams")
+
+
+@pytest.mark.slow
+async def test_a_bot_that_pings_as_often_as_it_may_is_not_cut_off(tmp_path: Path) -> None:
+    """The core answers the third ping that comes too early with GOAWAY; these never do."""
+    options = [
+        ("grpc.keepalive_time_ms", MIN_KEEPALIVE_MS),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    async with watching(tmp_path) as at, grpc.aio.insecure_channel(at.address, options) as channel:
+        call = channel.stream_stream(
+            "/tressette.v1.ArenaService/Play", pb.PlayRequest.SerializeToString, pb.PlayResponse.FromString
+        )()
+        client = Client(call)
+        await client.greet("quiet")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(4.5 * MIN_KEEPALIVE_MS / 1000):
+                while await call.read() is not grpc.aio.EOF:
+                    pass  # the arena's own pings, unanswered
+                raise AssertionError("the stream has ended")
+        assert (await at.counts())["streams"] == 1
+        call.cancel()
