@@ -342,6 +342,25 @@ async def test_gives_up_in_time_when_the_arena_is_gone_for_good() -> None:
         await task
 
 
+async def test_matches_under_way_are_worth_the_whole_grace_period() -> None:
+    async def dropped(stream: Stream) -> None:
+        await stream.welcome(grace_ms=20_000)
+        await stream.send(turn("a"))
+        await stream.answers()
+        await stream.context.abort(grpc.StatusCode.UNAVAILABLE, "pulled the plug")
+
+    async def still_away(stream: Stream) -> None:
+        await stream.context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
+
+    async def resumed(stream: Stream) -> None:
+        await stream.welcome(resumed=True)
+        await stream.end()
+
+    short = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=0.01, attempts=2)
+    async with arena(dropped, *[still_away] * 6, resumed) as address:
+        await play(Lowest(), address, reconnect=short)
+
+
 async def test_gives_up_on_an_arena_that_says_nothing() -> None:
     async def silent(stream: Stream) -> None:
         await stream.read()

@@ -368,6 +368,46 @@ async def test_a_suspension_outlives_a_server_that_nobody_comes_back_to(tmp_path
     assert max(attempt for _, attempt in games(tmp_path)) == 3
 
 
+async def test_a_stop_while_it_starts_loses_no_suspension(tmp_path: Path) -> None:
+    """From the moment the file is claimed a signal has it suspended again."""
+    options = (*PRESET, *PATIENT, "--record", str(tmp_path), "--drain-s", "0")
+    bots = [Bot(name, quiet=True) for name in NAMES]
+    async with served(*options) as server, playing(server.address, bots) as tasks:
+        await first_asked(bots)
+        server.process.send_signal(signal.SIGTERM)
+        await endings(tasks)
+        assert (await server.ended())[0] == 0
+    second = await start("-m", "tressette", "serve", "--address", "127.0.0.1:0", *options)
+    try:
+        await true_in_time(lambda: bool(list(tmp_path.glob(f"{FILE}.*"))) or not (tmp_path / FILE).exists())
+        second.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(LIMIT_S):
+            assert await second.wait() == 0
+    finally:
+        await end(second)
+    assert suspensions(tmp_path) == [tmp_path / FILE]
+    assert len(json.loads((tmp_path / FILE).read_text())["games"]) == 1
+
+
+async def test_a_suspension_that_was_left_behind_is_named(tmp_path: Path) -> None:
+    (tmp_path / f"{FILE}.0007").write_text("{}")
+    async with served(*PRESET, "--record", str(tmp_path)) as server:
+        server.process.send_signal(signal.SIGTERM)
+        status, log = await server.ended()
+    assert status == 0
+    (line,) = (line for line in log if line["event"] == "suspension left behind")
+    assert line["file"].endswith(f"{FILE}.0007")
+
+
+async def test_signals_at_the_very_end_change_nothing() -> None:
+    async with served(*PRESET) as server:
+        for _ in range(40):
+            with contextlib.suppress(ProcessLookupError):
+                server.process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.02)
+        assert (await server.ended())[0] == 0
+
+
 async def test_without_a_record_games_are_cut_off_and_the_log_says_so() -> None:
     bots = [Bot(name, quiet=True) for name in NAMES]
     async with served(*PRESET, *PATIENT, "--drain-s", "0") as server:

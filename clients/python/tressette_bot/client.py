@@ -91,7 +91,8 @@ class Reconnect:
     """How long a client tries to reach an arena, at first and after each lost stream.
 
     The pauses between attempts start at ``first_s`` and double up to ``longest_s``, in seconds. It gives
-    up ``give_up_after_s`` seconds after the loss, or after ``attempts`` attempts if that is earlier.
+    up ``give_up_after_s`` seconds after the loss, or after ``attempts`` attempts if that is earlier; with
+    matches under way not before the arena's grace period is over.
     """
 
     first_s: float = 0.1
@@ -220,7 +221,6 @@ class _Attempts:
     def connected(self) -> None:
         """The arena has sent a Welcome."""
         self._connected = True
-        self._patience = 0.0
 
     def useful(self) -> None:
         """The stream has brought something: the next loss is a new one, with short pauses again."""
@@ -228,7 +228,7 @@ class _Attempts:
         self._pause = self._reconnect.first_s
 
     def stretch(self, seconds: float) -> None:
-        """The arena means to be back within so many seconds: try for as long, however often."""
+        """The arena keeps the session for so many seconds: try for as long, however often."""
         self._patience = seconds
 
     def lost(self) -> float | None:
@@ -281,6 +281,9 @@ class _Session:
                 await self._stream()
                 return
             except _Lost as lost:
+                # Matches under way are worth the whole grace period; without any the session is not kept.
+                grace_ms = self._welcome.grace_ms if self._welcome is not None and self._views else 0
+                self._attempts.stretch(grace_ms / 1000)
                 pause = self._attempts.lost()
                 if pause is None:
                     raise ConnectionLost(self._address, str(lost), self._attempts.made) from lost
@@ -438,7 +441,6 @@ class _Session:
                 raise item
             if isinstance(item, Ending):
                 if item.will_return:
-                    self._attempts.stretch(self._welcome.grace_ms / 1000 if self._welcome else 0.0)
                     raise _Lost("the arena is going to be back")
                 if item.reason in _REGULAR_ENDS:
                     return

@@ -26,7 +26,7 @@ from tressette.commands.serve_options import (
 from tressette.play.arena import Arena
 from tressette.play.matchmaker import Matchmaker
 from tressette.play.session import Session
-from tressette.play.suspend import Suspension, SuspensionError, claim
+from tressette.play.suspend import Suspension, SuspensionError, claim, left_behind
 from tressette.record.game import GameSpec
 from tressette.record.writer import NullRecorder, Record, free_writer
 from tressette.rules.presets import resolve
@@ -147,8 +147,12 @@ async def _serve(
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = Stopping()
+    # Before the suspension is claimed: whoever stops this server from here on gets it suspended again.
+    stopping.listen()
     failures: list[OSError] = []
     record, suspension = _open_record(settings, stopping, failures)
+    for path in left_behind(settings.record, suspension):
+        log.error("suspension left behind", file=str(path), hint="see Draining in server/OPERATING.md")
 
     def fill() -> None:
         if not arena.draining:
@@ -178,7 +182,6 @@ async def _serve(
     matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in settings.presets], run)
     names = tokens.name_of if tokens is not None else None
     server = ArenaServer(arena, names, credentials, settings.limits, operations.reflection)
-    stopping.listen()
     metrics = None
     try:
         all_taken_up = suspension is not None and take_up(arena, suspension)
@@ -217,5 +220,6 @@ async def _serve(
             record.close()
         except OSError as error:
             failures.append(error)
+    stopping.deafen()
     if failures:
         raise click.ClickException(f"the record cannot be written: {failures[0]}")

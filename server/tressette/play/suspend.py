@@ -368,3 +368,12 @@ def claim(folder: Path, writer: str) -> Suspension | None:
         suspension.put_back()
         raise SuspensionError(f"{folder / FILE} cannot be read: {error!r}") from error
     return suspension
+
+
+def left_behind(folder: Path | None, claimed: Suspension | None) -> list[Path]:
+    """Suspensions in a record folder that a server claimed and neither took up whole nor put back: it was
+    killed meanwhile, or kept one for its operator."""
+    if folder is None:
+        return []
+    mine = claimed.path if claimed is not None else None
+    return sorted(path for path in folder.glob(f"{FILE}.*") if path != mine and path.suffix != ".tmp")

@@ -38,6 +38,14 @@ class Stopping:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.ask, signal.Signals(number).name)
 
+    def deafen(self) -> None:
+        """Hear no signal from now on: all is done, and one that comes while the process ends would give it
+        another status."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
     def ask(self, why: str) -> None:
         """Drain; when that was asked for before, stop at once."""
         log.info("asked to stop", by=why, at_once=self.asked.is_set())
