@@ -31,7 +31,7 @@ from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.limits import Limits
 from tressette.wire.service import ArenaService
 
-PEERS: Final = 6
+PEERS: Final = 5
 NAMES: Final = 3
 _PATIENCE_S: Final = 500.0
 _FAR: Final = 1 << 40
@@ -65,7 +65,8 @@ class _JumpingTime:
 
 
 class Context:
-    """What grpc gives to a handler. inbox: what the peer has sent, bytes or EOF."""
+    """What grpc gives to a handler. inbox: what the peer has sent, bytes or EOF; writing: whether a write is
+    under way; reads: whether the peer takes it; broken: whether there is no peer any more."""
 
     def __init__(self) -> None:
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
@@ -74,7 +75,7 @@ class Context:
         self.reads = asyncio.Event()
         self.reads.set()
         self.broken = False
-        self._reading = self._writing = False
+        self._reading = self.writing = False
 
     async def read(self) -> Any:
         """As grpc: a message, EOF for ever after, or DecodeError."""
@@ -93,8 +94,8 @@ class Context:
 
     async def write(self, message: bytes) -> None:
         """As grpc: waits for a peer that does not read, fails for one that is gone."""
-        assert not self._writing, "two writes at once"
-        self._writing = True
+        assert not self.writing, "two writes at once"
+        self.writing = True
         try:
             while not (self.reads.is_set() or self.broken):
                 await self.reads.wait()
@@ -103,7 +104,7 @@ class Context:
             self.written.append(pb.PlayResponse.FromString(message))
             await asyncio.sleep(0)
         finally:
-            self._writing = False
+            self.writing = False
 
     def peer(self) -> str:
         """As grpc."""
@@ -118,6 +119,7 @@ class Peer:
         self.task = asyncio.create_task(service.play(None, self.context))
         self.cancelled = self.closed = self.deaf = False
         self.old: list[bytes] = []
+        self._seen = 0
 
     def send(self, message: bytes) -> None:
         """One message, unless this side is closed."""
@@ -142,6 +144,12 @@ class Peer:
     def turns(self) -> list[pb.MatchUpdate]:
         """Every update with a turn that has come."""
         return [update for batch in self._batches() for update in batch.updates if update.HasField("turn")]
+
+    def fresh_turns(self) -> list[pb.MatchUpdate]:
+        """Those that have come since this was asked last."""
+        turns = self.turns()
+        seen, self._seen = self._seen, len(turns)
+        return turns[seen:][-16:]
 
     def welcome(self) -> pb.Welcome | None:
         """What the stream began with."""
@@ -188,7 +196,7 @@ class Step:
 Script = list[Step]
 
 _ACTIONS: Final = (
-    *("greet", "greet", "greet", "greet", "play", "play", "play", "play", "wait", "wait"),
+    *("greet", "greet", "play", "play", "play_on", "play_on", "play_on", "play_on", "wait", "wait"),
     *("hello_again", "answer_wrongly", "replay", "foreign", "garbage", "mutate", "random", "flood", "pong"),
     *("goodbye", "drain", "half_close", "vanish", "deaf", "hear", "resume", "resume", "time", "long_time"),
 )
@@ -199,7 +207,7 @@ def scripts() -> st.SearchStrategy[Script]:
     step = st.builds(
         Step, st.integers(0, PEERS - 1), st.sampled_from(_ACTIONS), st.integers(0, (1 << 32) - 1)
     )
-    return st.lists(step, min_size=1, max_size=60)
+    return st.lists(step, min_size=1, max_size=20) | st.lists(step, min_size=20, max_size=80)
 
 
 @dataclass
@@ -227,6 +235,8 @@ class _Play:
         limits = Limits(max_answers=16, max_sessions=4, max_streams=8, messages_per_s=50, burst=60)
         self.service = ArenaService(self.arena, limits=limits)
         self.peers = [self.new_peer() for _ in range(PEERS)]
+        for number, peer in enumerate(self.peers[1:]):
+            self._greet(peer, Random(number))
 
     def new_peer(self) -> Peer:
         """A new stream."""
@@ -257,6 +267,14 @@ class _Play:
     def _play(self, peer: Peer, chance: Random) -> None:
         if turns := peer.turns()[-4:]:
             _answer(peer, *map(first_choice, turns))
+
+    async def _play_on(self, peer: Peer, chance: Random) -> None:
+        """Everybody who can hear plays for a while."""
+        for _ in range(chance.randrange(1, 30)):
+            for one in self.peers:
+                if turns := one.fresh_turns():
+                    _answer(one, *map(first_choice, turns))
+            await asyncio.sleep(0.01)
 
     def _hello_again(self, peer: Peer, chance: Random) -> None:
         peer.send(hello("bot-0").SerializeToString())
@@ -361,7 +379,12 @@ class _Play:
                 assert peer.told() == peer.context.answers_read
 
     async def end(self) -> None:
-        """Have everybody leave, each in one of the ways there are, and see that all is gone."""
+        """See that whoever does not read is cut off; have the others leave, each in one of the ways there
+        are, and see that all is gone."""
+        stuck = [peer.task for peer in self.all_peers if peer.context.writing and not peer.task.done()]
+        if stuck:
+            _, late = await asyncio.wait(stuck, timeout=_PATIENCE_S)
+            assert not late, "a bot that does not read stays"
         for number, peer in enumerate(self.all_peers):
             if not peer.task.done():
                 peer.context.reads.set()
