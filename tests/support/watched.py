@@ -280,7 +280,12 @@ async def watching(folder: Path, options: Options | None = None) -> AsyncIterato
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))},
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", ""))),
+            # One heap: with one for each thread, which of gRPC's threads did what decides over megabytes.
+            "MALLOC_ARENA_MAX": "1",
+        },
         limit=1 << 22,
     )
     watched = Watched(process)
