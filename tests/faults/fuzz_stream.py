@@ -133,12 +133,18 @@ class Peer:
             self.closed = True
             self.context.inbox.put_nowait(grpc.aio.EOF)
 
-    def vanish(self) -> None:
-        """Be gone: grpc cancels the handler, and writes that are under way fail."""
-        self.half_close()
+    def vanish(self, after_s: float = 0.0) -> None:
+        """Be gone: writes fail, and grpc cancels the handler, at once or soon."""
+        self.closed = self.cancelled = True
         self.context.broken = True
         self.context.reads.set()
-        self.cancelled = True
+        if after_s:
+            asyncio.get_running_loop().call_later(after_s, self._cut_off)
+        else:
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        self.context.inbox.put_nowait(grpc.aio.EOF)
         self.task.cancel()
 
     def turns(self) -> list[pb.MatchUpdate]:
@@ -331,7 +337,7 @@ class _Play:
         peer.half_close()
 
     def _vanish(self, peer: Peer, chance: Random) -> None:
-        peer.vanish()
+        peer.vanish(chance.choice((0.0, 0.1)))
 
     def _deaf(self, peer: Peer, chance: Random) -> None:
         peer.deaf = True
