@@ -26,6 +26,8 @@ _OPTIONS: Final = (
     # A peer whose machine is gone is noticed by these; a frozen one only by the clocks of its turns.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    # Without this the timeout above does nothing: gRPC waits a minute for the answer to a ping.
+    ("grpc.http2.ping_timeout_ms", 10_000),
 )
 
 
