@@ -67,7 +67,7 @@ def test_all_partnerships_are_24_seatings() -> None:
     assert set(Counter(sides(seating) for seating in found).values()) == {8}
 
 
-@pytest.mark.parametrize("mode", list(Seatings))
+@pytest.mark.parametrize("mode", [Seatings.CYCLIC, Seatings.ALL])
 @pytest.mark.parametrize("seats", [2, 3, 4, 5])
 def test_individuals_play_every_hand_equally_often(seats: int, mode: Seatings) -> None:
     table = Table(seats, seatings=mode)
@@ -88,7 +88,7 @@ def test_cyclic_deal_sets_run_through_all_circular_orders(seats: int, orders: in
     assert seatings(line_up, table, orders) == seatings(line_up, table, 0)
 
 
-@pytest.mark.parametrize("mode", list(Seatings))
+@pytest.mark.parametrize("mode", [Seatings.CYCLIC, Seatings.ALL])
 @pytest.mark.parametrize(
     "line_up", [("A", "B", "B", "B"), ("A", "A", "B", "B"), ("A", "B", "B"), ("A", "A", "B", "B", "B")]
 )
@@ -102,6 +102,42 @@ def test_seatings_identical_by_bot_are_played_once(line_up: Seating, mode: Seati
         held = Counter(seat for seating in found for seat, bot in enumerate(seating) if bot == "A")
         assert len(held) == len(line_up)
         assert len(set(held.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("line_up", "period"),
+    [
+        ("AB", 2),
+        ("ABC", 6),
+        ("ABCD", 24),
+        ("ABCDE", 120),
+        ("ABB", 3),
+        ("ABBB", 4),
+        ("AABB", 6),
+        ("AABBB", 10),
+    ],
+)
+def test_once_plays_one_seating_a_set_and_every_seat_equally_often(line_up: str, period: int) -> None:
+    table = Table(len(line_up), seatings=Seatings.ONCE, copies=Copies.HALVES)
+    sets = [seatings(tuple(line_up), table, number) for number in range(2 * period)]
+    assert {len(found) for found in sets} == {1}
+    assert sets[:period] == sets[period:]
+    assert len(set(sets)) == period
+    held = Counter((bot, seat) for found in sets[:period] for seat, bot in enumerate(found[0]))
+    for bot in set(line_up):
+        assert {held[bot, seat] for seat in range(len(line_up))} == {
+            period * line_up.count(bot) // len(line_up)
+        }
+
+
+@pytest.mark.parametrize(("pairs", "line_up", "period"), [("copies", "AABB", 2), ("mixed", "ABCD", 8)])
+def test_once_in_pairs(pairs: str, line_up: str, period: int) -> None:
+    table = Table(4, paired=True, pairs=Pairs(pairs), seatings=Seatings.ONCE)
+    sets = [seatings(tuple(line_up), table, number) for number in range(period)]
+    assert len(set(sets)) == period
+    assert {len(found) for found in sets} == {1}
+    names = ["A", "B", "C", "D"][: len(set(line_up))]
+    assert len(line_ups(names, table, 10, "seed")) == (1 if pairs == "copies" else 3)
 
 
 # --- line-ups --------------------------------------------------------------------------------------

@@ -9,16 +9,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tressette.rules.events import FaultEffect, FaultKind
 from tressette.rules.presets import PRESETS, resolve
 from tressette.rules.ruleset import FixedDeals
 from tressette_tournament import tournament_file
 from tressette_tournament.lineups import Copies, Pairs, Seatings
+from tressette_tournament.toml_source import TournamentFileError
 from tressette_tournament.tournament_file import (
+    SPRT_SETS,
     Bot,
+    Clock,
+    Faults,
     Format,
+    Isolation,
+    Place,
     PresetChoice,
     Tournament,
-    TournamentFileError,
     dump,
     load,
     parse,
@@ -73,16 +79,22 @@ def test_defaults_are_filled_in() -> None:
         format=Format.ROUND_ROBIN,
         presets=(PresetChoice("tressette-due-duplicate", (), PRESETS["tressette-due-duplicate"]),),
         deal_sets=10,
+        rounds=0,
+        extra_sets=0,
         seatings=Seatings.CYCLIC,
         pairs=Pairs.COPIES,
         copies=Copies.NONE,
         common_deals=True,
         seed=None,
+        isolation=Isolation.RELABEL,
+        reveal_sets=100,
+        window=64,
         concurrency=32,
         output="/events/cup-run",
         max_tables=1000,
-        move_ms=2000,
-        illegal_retries=1,
+        clock=Clock(2000, 0, 0, 100),
+        faults=Faults(1, 0, ()),
+        place=Place("127.0.0.1:0", None, None, None, None, 60, 300),
         bots=(
             Bot("ada", "greedy", (), None, (), 1),
             Bot("bob", None, ("python", "bob.py"), "/events", (), 1),
@@ -94,7 +106,7 @@ def test_the_example_of_the_module_is_a_tournament() -> None:
     example = str(tournament_file.__doc__).split("::\n\n")[1].split("\n\n1.")[0]
     found = read(textwrap.dedent(example))
     assert found.presets[0].options == (("deals", 4),)
-    assert [bot.name for bot in found.bots] == ["mine", "house"]
+    assert [bot.name for bot in found.bots] == ["mine", "house", "guest"]
     plain = read(EVENT + BOTS)
     for default in ("format", "seatings", "pairs", "copies", "common_deals", "concurrency", "max_tables"):
         assert getattr(found, default) == getattr(plain, default)
@@ -115,10 +127,22 @@ def test_everything_can_be_given() -> None:
     concurrency = 4
     output = "out/1"
     max_tables = 99
+    isolation = "fresh"
+    reveal_sets = 7
+    window = 9
     [clock]
     move_ms = 1
+    bank_ms = 2
+    increment_ms = 3
+    allowance_ms = 4
     [faults]
     illegal_retries = 0
+    strikes = 5
+    timeout = "forfeit"
+    not_your_turn = "none"
+    [server]
+    listen = "[::1]:50051"
+    away_s = 6
     [preset_options.ciapano]
     threshold = 41
     [preset_options."traversone-pairs-duplicate"]
@@ -130,6 +154,10 @@ def test_everything_can_be_given() -> None:
     directory = "bots/a"
     environment = { LANG = "C", "odd key" = "" }
     instances = 7
+    restarts = 0
+    start_limit_s = 8
+    nice = 19
+    cpus = [1, 0, 1]
     [[bots]]
     name = "b"
     bot = "random"
@@ -147,13 +175,105 @@ def test_everything_can_be_given() -> None:
     assert found.presets[1].options == (("deals", 4), ("signals", "off"))
     assert (found.seatings, found.pairs, found.copies) == (Seatings.ALL, Pairs.MIXED, Copies.HALVES)
     assert (found.common_deals, found.seed, found.concurrency) == (False, "nonna", 4)
-    assert (found.output, found.max_tables, found.move_ms, found.illegal_retries) == (
-        "/events/out/1",
-        99,
-        1,
-        0,
+    assert (found.output, found.max_tables) == ("/events/out/1", 99)
+    assert (found.isolation, found.reveal_sets, found.window) == (Isolation.FRESH, 7, 9)
+    assert found.clock == Clock(1, 2, 3, 4)
+    policies = ((FaultKind.NOT_YOUR_TURN, FaultEffect.NONE), (FaultKind.TIMEOUT, FaultEffect.FORFEIT))
+    assert found.faults == Faults(0, 5, policies)
+    assert (found.place.listen, found.place.away_s) == ("[::1]:50051", 6)
+    assert found.bots[0] == Bot(
+        "a",
+        None,
+        ("./a",),
+        "/events/bots/a",
+        (("LANG", "C"), ("odd key", "")),
+        instances=7,
+        restarts=0,
+        start_limit_s=8,
+        nice=19,
+        cpus=(0, 1),
     )
-    assert found.bots[0] == Bot("a", None, ("./a",), "/events/bots/a", (("LANG", "C"), ("odd key", "")), 7)
+
+
+REMOTE = """\
+[server]
+tokens = "tokens.json"
+[[bots]]
+name = "guest"
+remote = true
+"""
+
+
+def test_a_remote_bot_meets_a_deck_once_unless_the_file_says_otherwise() -> None:
+    found = read(EVENT + BOTS + REMOTE)
+    assert (found.seatings, found.common_deals) == (Seatings.ONCE, False)
+    assert found.bots[2] == Bot("guest", None, (), None, (), 0, remote=True, restarts=0, start_limit_s=300)
+    asked = read(event_with('seatings = "all"', "common_deals = true") + REMOTE)
+    assert (asked.seatings, asked.common_deals) == (Seatings.ALL, True)
+
+
+def test_an_sprt_fills_tables_of_individuals_with_copies() -> None:
+    text = (EVENT + BOTS).replace("deal_sets = 10", 'format = "sprt"')
+    assert read(text).copies is Copies.NONE
+    found = read(text.replace("tressette-due-duplicate", "ciapano"))
+    assert (found.copies, found.deal_sets) == (Copies.ONE_AGAINST_REST, SPRT_SETS)
+
+
+@pytest.mark.parametrize("format_", [Format.GAUNTLET, Format.SWISS, Format.KNOCKOUT, Format.LADDER])
+def test_every_format_round_trips(format_: Format) -> None:
+    text = event_with(f'format = "{format_}"')
+    if format_ is Format.SWISS:
+        text = text.replace("deal_sets", "rounds = 5\ndeal_sets")
+    if format_ is Format.GAUNTLET:
+        text += "challenger = true\n"
+    found = read(text)
+    assert found.format is format_
+    assert parse(dump(found), file="x", folder=FOLDER, reference_bots=REFERENCE) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "message"),
+    [
+        (['format = "swiss"'], "tournament.rounds", "missing, must be a whole number from 1 to 1000"),
+        (["rounds = 3"], "tournament.rounds", "no effect: only for swiss"),
+        (["extra_sets = 3"], "tournament.extra_sets", "no effect: only for knockout"),
+        (
+            ['format = "ladder"', "max_tables = 3"],
+            "tournament.max_tables",
+            "only for round-robin and gauntlet",
+        ),
+        (['format = "gauntlet"'], "bots", "gauntlet needs a bot with challenger = true"),
+        (['format = "sprt"', "[[bots]]", 'name = "c"', 'bot = "greedy"'], "bots", "the file has 3"),
+        (["[server]", 'certificate = "c"'], "server.certificate", "certificate and key belong together"),
+        (["[server]", 'client_ca = "c"'], "server.client_ca", "no effect without certificate and key"),
+        (["[server]", 'listen = "here"'], "server.listen", "'here' is not HOST:PORT"),
+        (["[server]", "grace_s = 3"], "server.grace_s", "no effect without a remote bot"),
+        (["[faults]", 'timeout = "none"'], "faults.timeout", "'none' is not one of: substitute, forfeit"),
+        (["[faults]", "crash = 3"], "faults.crash", "3 is not one of"),
+        (["[faults]", 'timeuot = "forfeit"'], "faults.timeuot", "unknown key"),
+        (["[clock]", "move_ms = 0", "increment_ms = 3"], "clock.increment_ms", "no effect without"),
+    ],
+)
+def test_what_formats_and_places_refuse(lines: list[str], key: str, message: str) -> None:
+    error = refused(event_with(*lines))
+    problems = (error, *error.others)
+    assert (key, True) in [(problem.key, message in problem.message) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "message"),
+    [
+        (('tokens = "tokens.json"\n', ""), "server.tokens", "missing: remote bots (guest)"),
+        (("[server]", '[server]\nlisten = "0.0.0.0:1"'), "server.listen", "needs certificate and key"),
+        (("remote = true", "remote = true\ninstances = 2"), "bots[2].instances", "is not started here"),
+        (("remote = true", 'remote = true\nbot = "greedy"'), "bots[2]", "needs one of bot"),
+        (("remote = true", "remote = true\nchallenger = true"), "bots[2].challenger", "only for gauntlet"),
+    ],
+)
+def test_what_remote_bots_need(change: tuple[str, str], key: str, message: str) -> None:
+    problem = only_problem(EVENT + BOTS + REMOTE.replace(*change))
+    assert problem.key == key
+    assert message in problem.message
 
 
 @pytest.mark.parametrize(
@@ -196,11 +316,11 @@ def test_line_ups_follow_the_presets() -> None:
     ("lines", "key", "message", "suggestion"),
     [
         (["deal_set = 3"], "deal_set", "unknown key", "deal_sets"),
-        (["zzz = 3"], "zzz", "unknown key (known: presets, name, format", None),
+        (["zzz = 3"], "zzz", "unknown key (known: presets, format, concurrency", None),
         (['format = "round-robbin"'], "format", "'round-robbin' is not one of: round-robin", "round-robin"),
-        (['format = "swiss"'], "format", "'swiss' is not one of: round-robin", None),
-        (['seatings = "cylic"'], "seatings", "'cylic' is not one of: cyclic, all", "cyclic"),
-        (["seatings = true"], "seatings", "true is not one of: cyclic, all", None),
+        (['format = "league"'], "format", "'league' is not one of: round-robin, gauntlet", None),
+        (['seatings = "cylic"'], "seatings", "'cylic' is not one of: cyclic, all, once", "cyclic"),
+        (["seatings = true"], "seatings", "true is not one of: cyclic, all, once", None),
         (['pairs = "mixt"'], "pairs", "'mixt' is not one of: copies, mixed", "mixed"),
         (['pairs = "mixed"'], "pairs", "no effect: no preset is played in pairs", None),
         (['copies = "halves"'], "copies", "no effect: no preset seats three or more individuals", None),
@@ -227,7 +347,7 @@ def test_tournament_keys(lines: list[str], key: str, message: str, suggestion: s
     [
         ("[clok]\nmove_ms = 3", 5, "clok", "unknown key", "clock"),
         ("[clock]\n\nmove_mss = 3", 7, "clock.move_mss", "unknown key", "move_ms"),
-        ("[clock]\nmove_ms = 0", 6, "clock.move_ms", "0 is not a whole number from 1 to 3600000", None),
+        ("[clock]\nmove_ms = -1", 6, "clock.move_ms", "-1 is not a whole number from 0 to 3600000", None),
         ("[clock]\nmove_ms = 3_600_001", 6, "clock.move_ms", "3600001 is not a whole number", None),
         ("[faults]\nillegal_retries = 11", 6, "faults.illegal_retries", "11 is not a whole number", None),
         (
@@ -299,8 +419,8 @@ def test_presets(presets: str, message: str, suggestion: str | None) -> None:
 @pytest.mark.parametrize(
     ("bot", "line", "key", "message", "suggestion"),
     [
-        ('name = "c"', 10, "bots[2]", "needs either bot", None),
-        ('name = "c"\nbot = "greedy"\ncommand = ["c"]', 10, "bots[2]", "needs either bot", None),
+        ('name = "c"', 10, "bots[2]", "needs one of bot", None),
+        ('name = "c"\nbot = "greedy"\ncommand = ["c"]', 10, "bots[2]", "needs one of bot", None),
         ('name = "c"\nbot = "gredy"', 12, "bots[2].bot", "unknown reference bot 'gredy'", "greedy"),
         ('name = "c"\nbot = 3', 12, "bots[2].bot", "3 is not the name of a reference bot", None),
         ('name = "ada"\nbot = "greedy"', 11, "bots[2].name", "the name of an earlier bot", None),
@@ -499,20 +619,34 @@ def test_dump_writes_every_default() -> None:
         pairs = "copies"
         copies = "none"
         common_deals = true
+        isolation = "relabel"
+        reveal_sets = 100
+        window = 64
         concurrency = 32
         output = "/events/cup-run"
         max_tables = 1000
 
         [clock]
         move_ms = 2000
+        bank_ms = 0
+        increment_ms = 0
+        allowance_ms = 100
 
         [faults]
         illegal_retries = 1
+        strikes = 0
+
+        [server]
+        listen = "127.0.0.1:0"
+        away_s = 300
 
         [[bots]]
         name = "ada"
         bot = "greedy"
         instances = 1
+        restarts = 3
+        nice = 0
+        start_limit_s = 60
 
         [[bots]]
         name = "bob"
@@ -520,6 +654,9 @@ def test_dump_writes_every_default() -> None:
         directory = "/events"
         environment = {  }
         instances = 1
+        restarts = 3
+        nice = 0
+        start_limit_s = 60
         """
     )
 
@@ -555,6 +692,13 @@ def presets(draw: st.DrawFn) -> tuple[PresetChoice, ...]:
 
 
 @st.composite
+def policies(draw: st.DrawFn) -> tuple[tuple[FaultKind, FaultEffect], ...]:
+    kinds = draw(st.sets(st.sampled_from(FaultKind)))
+    effects = st.sampled_from([FaultEffect.FORFEIT, FaultEffect.SUBSTITUTE])
+    return tuple((kind, draw(effects)) for kind in FaultKind if kind in kinds)
+
+
+@st.composite
 def tournaments(draw: st.DrawFn) -> Tournament:
     names = draw(
         st.lists(
@@ -569,16 +713,22 @@ def tournaments(draw: st.DrawFn) -> Tournament:
         format=Format.ROUND_ROBIN,
         presets=draw(presets()),
         deal_sets=draw(st.integers(1, 1_000_000_000)),
+        rounds=0,
+        extra_sets=0,
         seatings=draw(st.sampled_from(Seatings)),
         pairs=draw(st.sampled_from(Pairs)),
         copies=draw(st.sampled_from(Copies)),
         common_deals=draw(st.booleans()),
         seed=draw(st.none() | TEXTS),
+        isolation=draw(st.sampled_from(Isolation)),
+        reveal_sets=draw(st.integers(1, 1_000_000_000)),
+        window=draw(st.integers(1, 1_000_000)),
         concurrency=draw(st.integers(1, 10_000)),
         output=draw(PATHS),
         max_tables=draw(st.integers(7, 1_000_000)),
-        move_ms=draw(st.integers(1, 3_600_000)),
-        illegal_retries=draw(st.integers(0, 10)),
+        clock=Clock(draw(st.integers(1, 3_600_000)), *(draw(st.integers(0, 60_000)) for _ in range(3))),
+        faults=Faults(draw(st.integers(0, 10)), draw(st.integers(0, 1_000_000)), draw(policies())),
+        place=Place("127.0.0.1:0", None, None, None, None, 60, draw(st.integers(1, 604_800))),
         bots=tuple(draw(bots(name)) for name in names),
     )
 

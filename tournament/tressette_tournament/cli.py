@@ -24,7 +24,8 @@ from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_tables
 from tressette_tournament.results import read
 from tressette_tournament.runner import Outcome, RunError, Runner
-from tressette_tournament.tournament_file import Tournament, TournamentFileError, load
+from tressette_tournament.toml_source import TournamentFileError
+from tressette_tournament.tournament_file import Tournament, load
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)

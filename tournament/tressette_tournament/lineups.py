@@ -10,7 +10,7 @@ the set of different bots that a line-up is made of. Source: the tournament desi
    asks for this with 4 players (6 orders); 3 (2 orders) and 5 (24) do the same, so that over a run nobody
    always plays after the same neighbour. With copies only the orders that differ by bot count.
 3. Mixed partners: ``cyclic`` keeps the partners, so that a group gives three line-ups of 8 seatings; ``all``
-   gives one line-up of all 24.
+   gives one line-up of all 24. ``once`` plays one seating in a set, of those that keep the partners.
 4. More groups than allowed: see ``balanced_groups`` for what is guaranteed.
 """
 
@@ -33,10 +33,11 @@ _T = TypeVar("_T")
 
 
 class Seatings(StrEnum):
-    """How many of the possible seatings a deal set plays."""
+    """How many of the possible seatings a deal set plays. ONCE: a single one, the next at each set."""
 
     CYCLIC = "cyclic"
     ALL = "all"
+    ONCE = "once"
 
 
 class Pairs(StrEnum):
@@ -98,12 +99,24 @@ def line_ups(bots: Sequence[str], table: Table, max_groups: int, seed: str) -> t
 
 def seatings(line_up: LineUp, table: Table, set_number: int) -> tuple[Seating, ...]:
     """The different seatings that deal set ``set_number`` (0 or more) plays, one game each, in order."""
+    if table.seatings is Seatings.ONCE:
+        found = _in_turn(line_up, table.paired)
+        return (found[set_number % len(found)],)
     if table.paired and not (table.pairs is Pairs.MIXED and table.seatings is Seatings.ALL):
         return _unique(_beside(line_up))
     if table.seatings is Seatings.ALL:
         return _unique(permutations(line_up))
     orders = circular_orders(line_up)
     return _unique(_rotations(orders[set_number % len(orders)]))
+
+
+@lru_cache(maxsize=1024)
+def _in_turn(line_up: LineUp, paired: bool) -> tuple[Seating, ...]:
+    """What ``Seatings.ONCE`` plays over the sets: all seatings of pairs, of individuals all rotations of each
+    circular order in turn, so that every bot sits everywhere equally often."""
+    if paired:
+        return _unique(_beside(line_up))
+    return _unique(seating for order in circular_orders(line_up) for seating in _rotations(order))
 
 
 @lru_cache(maxsize=1024)
@@ -148,7 +161,7 @@ def _fill(table: Table, group: Sequence[str]) -> tuple[LineUp, ...]:
     """The line-ups that one group of bots gives."""
     if table.different_bots == 2:
         return _two_bots(table, *group)
-    if table.paired and table.seatings is Seatings.CYCLIC:
+    if table.paired and table.seatings is not Seatings.ALL:
         a, b, c, d = group
         return ((a, b, c, d), (a, c, b, d), (a, d, b, c))
     return (tuple(group),)

@@ -221,8 +221,8 @@ class Runner:
                 "folder": str(self.folder),
                 "writer": free_writer(self.folder),
                 "key": self._key.hex(),
-                "move_ms": tournament.move_ms,
-                "illegal_retries": tournament.illegal_retries,
+                "move_ms": tournament.clock.move_ms,
+                "illegal_retries": tournament.faults.illegal_retries,
                 "tokens": {token: name for name, token in self._tokens.items()},
             }
         )

@@ -6,32 +6,60 @@ file". The keys, with their defaults::
 
     [tournament]
     name = "cup"               # required, 1 to 100 printable characters
-    format = "round-robin"
+    format = "round-robin"     # or "gauntlet", "swiss", "knockout", "ladder", "sprt": see formats.py
     presets = ["tressette-due-duplicate"]       # required; aliases are replaced by what they stand for
-    deal_sets = 10             # required, for each line-up
-    seatings = "cyclic"        # or "all"
+    deal_sets = 10             # for each line-up; swiss, knockout: in each round; ladder: at each
+                               # meeting. Required but for ladder (1) and sprt (100000: gives up then)
+    # rounds = 5               # swiss: required
+    # extra_sets = 10          # knockout: further sets, one at a time, while a match is drawn
+    seatings = "cyclic"        # or "all", or "once": a deck is played in one seating only
     pairs = "copies"           # or "mixed": who sits opposite a bot in presets played in pairs
     copies = "none"            # or "one-against-rest", "halves": two bots fill a table of individuals
     common_deals = true        # every line-up of a preset gets the same decks
     seed = "..."               # absent: decks are secret; present: decks are public
+    isolation = "relabel"      # or "fresh": no process plays a deck that it has seen
+    reveal_sets = 100          # set numbers whose decks are revealed together, once all of them are played
+    window = 64                # deal sets open at once; default: 64, or twice the concurrency if that is more
     concurrency = 32           # games at once
     output = "cups/1"          # folder, relative to this file; default: cup.toml gives cup-run
-    max_tables = 1000          # groups of bots that meet at most, for each preset
+    max_tables = 1000          # groups of bots that meet at most, for each preset (round-robin, gauntlet)
     [clock]
-    move_ms = 2000             # milliseconds for each decision
+    move_ms = 2000             # milliseconds for each decision; 0: no limit of its own
+    bank_ms = 0                # drawn on when move_ms is used up
+    increment_ms = 0           # added to the bank after each decision
+    allowance_ms = 100         # most that is taken for the network
     [faults]
-    illegal_retries = 1
+    illegal_retries = 1        # how often a refused answer may be corrected within a turn
+    strikes = 0                # faults of a seat that lose it the game, 0: none
+    timeout = "substitute"     # or "forfeit", "transfer_all", "penalty"; so for malformed, illegal,
+                               # not_your_turn (also "none", its default), disconnect, crash, refused_to_start
+    [server]                   # where bots connect; needed for remote bots only
+    listen = "127.0.0.1:0"     # HOST:PORT; elsewhere than on loopback only with TLS and tokens
+    certificate = "cert.pem"   # TLS: with key; client_ca asks bots for certificates too
+    key = "key.pem"
+    client_ca = "ca.pem"
+    tokens = "tokens.json"     # of `tressette token new NAME`; required with remote bots: NAME is the bot's
+    grace_s = 60               # how long a remote bot may take to come back to its games
+    away_s = 300               # how long a bot may be away before its games are left out
     [preset_options.tressette-due-duplicate]    # options of the rule set that replace the preset's
     deals = 4
     [[bots]]
     name = "mine"              # required, unique, 1 to 64 of letters, digits, ".", "_" and "-"
-    command = ["python", "my_bot.py"]           # this, or bot = the name of a reference bot
+    command = ["python", "my_bot.py"]           # this, or bot = the name of a reference bot, or remote = true
     directory = "."            # with command; relative to this file, default: the folder of this file
     environment = { KEY = "text" }              # with command
     instances = 1              # processes; raised to the most seats that one bot has in one game
+    restarts = 3               # how often a process that ends is started again
+    start_limit_s = 60         # how long a process may take to connect
+    nice = 0                   # added to the niceness of its processes, 0 to 19
+    cpus = [0, 1]              # processors it may run on; absent: any
+    # challenger = true        # gauntlet: plays the others, which are the field
     [[bots]]
     name = "house"
     bot = "greedy"
+    [[bots]]
+    name = "guest"
+    remote = true              # connects by itself; nothing is started
 
 1. Unknown keys and impossible values are refused, with the line and the nearest valid name; everything that
    can be checked is checked, and all that is wrong is reported at once.
@@ -40,65 +68,68 @@ file". The keys, with their defaults::
    which would be one rating pool playing every deck twice.
 4. The resolved file stands elsewhere than its source, so paths in a ``Tournament`` are no longer relative.
    In the folder of the run its own ``output`` is ".", so that it can be run there wherever that is moved.
+5. Remote bots cannot be kept from remembering decks, so with one of them ``seatings`` is "once" and
+   ``common_deals`` false unless the file says otherwise: a bot then meets a deck once.
+6. An SPRT over a table of individuals fills it with copies, one against the rest, unless the file says
+   otherwise: it needs games between two bots.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
+import ipaddress
 import math
 import os
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeVar, get_args
+from typing import Final, get_args
 
 from tressette.rules.errors import RuleSetError, UnknownPreset
+from tressette.rules.events import FaultEffect, FaultKind
 from tressette.rules.presets import canonical_name, resolve
 from tressette.rules.ruleset import End, Partners, RuleSet
 
 from tressette_tournament.commands import search_path, why_not_found
 from tressette_tournament.lineups import Copies, LineUp, Pairs, Seatings, Table, line_ups
+from tressette_tournament.toml_source import (
+    REQUIRED,
+    Missing,
+    Section,
+    Source,
+    TournamentFileError,
+    dotted,
+    key_lines,
+    leaves,
+    nearest,
+    pair,
+    quoted,
+    shown,
+)
 
-_Path = tuple[str | int, ...]
-_E = TypeVar("_E", bound=StrEnum)
-_T = TypeVar("_T")
+SPRT_SETS: Final = 100_000
+"""Deal sets after which an SPRT that has not decided gives up, unless the file says otherwise."""
+_SEED: Final = "a text with something in it"
 
 
 class Format(StrEnum):
-    """The formats that can be played."""
+    """Who meets whom, and when: see ``formats``."""
 
     ROUND_ROBIN = "round-robin"
+    GAUNTLET = "gauntlet"
+    SWISS = "swiss"
+    KNOCKOUT = "knockout"
+    LADDER = "ladder"
+    SPRT = "sprt"
 
 
-class TournamentFileError(Exception):
-    """Something in a tournament file that cannot be.
+class Isolation(StrEnum):
+    """What keeps a bot from profiting by a deck that it meets again."""
 
-    file: as given by the caller. line: from 1, or None if unknown. key: dotted path, e.g. ``clock.move_ms``
-    or ``bots[2].name`` (the third bot); empty for a syntax error. message: what is wrong. suggestion: the
-    nearest valid name, or None. others: the further errors of the same file. The text names all of them,
-    one a line.
-    """
-
-    def __init__(
-        self,
-        file: str,
-        line: int | None,
-        key: str,
-        message: str,
-        suggestion: str | None = None,
-        others: tuple[TournamentFileError, ...] = (),
-    ) -> None:
-        self.file, self.line, self.key = file, line, key
-        self.message, self.suggestion, self.others = message, suggestion, others
-        place = file if line is None else f"{file}:{line}"
-        where = f"{place}: {key}" if key else place
-        hint = f"; did you mean {suggestion!r}?" if suggestion is not None else ""
-        super().__init__("\n".join([f"{where}: {message}{hint}", *map(str, others)]))
+    RELABEL = "relabel"
+    FRESH = "fresh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +143,12 @@ class PresetChoice:
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """A bot of the event: ``reference`` (a reference bot's name) or a non-empty ``command``, never both.
+    """A bot of the event: ``reference`` (a reference bot's name), or a non-empty ``command``, or ``remote``.
 
-    directory: where the command runs, None for a reference bot. environment: variables to add.
-    instances: processes to start, at least as many as the bot has seats in any one game.
+    directory: where the command runs, else None. environment: variables to add. instances: processes to
+    start, at least as many as the bot has seats in any one game. restarts: of each of them. start_limit_s:
+    seconds until each has connected. nice: added to its niceness. cpus: processors, empty for any.
+    challenger: see ``Format.GAUNTLET``.
     """
 
     name: str
@@ -124,29 +157,73 @@ class Bot:
     directory: str | None
     environment: tuple[tuple[str, str], ...]
     instances: int
+    remote: bool = False
+    restarts: int = 3
+    start_limit_s: int = 60
+    nice: int = 0
+    cpus: tuple[int, ...] = ()
+    challenger: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time for decisions, in milliseconds; 0: no such limit, bank, increment or allowance."""
+
+    move_ms: int
+    bank_ms: int
+    increment_ms: int
+    allowance_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What becomes of faults. policies: those that are not the default."""
+
+    illegal_retries: int
+    strikes: int
+    policies: tuple[tuple[FaultKind, FaultEffect], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where bots connect. Paths are absolute, None where there is none; times are seconds."""
+
+    listen: str
+    certificate: str | None
+    key: str | None
+    client_ca: str | None
+    tokens: str | None
+    grace_s: int
+    away_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class Tournament:
     """A tournament file, checked and with every default filled in. The module says what the fields mean.
 
-    seed: None means secret decks. output: folder. move_ms: milliseconds for each decision.
+    seed: None means secret decks. output: folder. rounds: 0 but for Swiss. window: deal sets.
     """
 
     name: str
     format: Format
     presets: tuple[PresetChoice, ...]
     deal_sets: int
+    rounds: int
+    extra_sets: int
     seatings: Seatings
     pairs: Pairs
     copies: Copies
     common_deals: bool
     seed: str | None
+    isolation: Isolation
+    reveal_sets: int
+    window: int
     concurrency: int
     output: str
     max_tables: int
-    move_ms: int
-    illegal_retries: int
+    clock: Clock
+    faults: Faults
+    place: Place
     bots: tuple[Bot, ...]
 
     def table(self, preset: PresetChoice) -> Table:
@@ -155,7 +232,7 @@ class Tournament:
         return Table(rules.players, rules.pairs, self.seatings, self.pairs, self.copies)
 
     def line_ups(self, preset: PresetChoice) -> tuple[LineUp, ...]:
-        """The line-ups of a preset, in the order in which they are played."""
+        """The line-ups of a preset where everyone meets everyone, in the order in which they are played."""
         names = [bot.name for bot in self.bots]
         return line_ups(names, self.table(preset), self.max_tables, f"{self.name}/{preset.name}")
 
@@ -172,7 +249,7 @@ def load(file: Path, *, reference_bots: Collection[str], output: Path | None = N
     tournament = parse(text, file=str(file), folder=folder, reference_bots=reference_bots)
     if output is not None:
         tournament = replace(tournament, output=str(output.resolve()))
-    source = _Source(str(file), _key_lines(text))
+    source = Source(str(file), key_lines(text))
     _check_places(source, tournament)
     source.raise_problems()
     return tournament
@@ -197,8 +274,8 @@ def _parse(text: str, file: str, folder: Path, reference_bots: Collection[str]) 
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(found[1]) if found else None
         raise TournamentFileError(file, line, "", f"not TOML: {error}") from None
-    source = _Source(file, _key_lines(text))
-    result = _tournament(_Section(source, (), data), Path(file).stem, folder, reference_bots)
+    source = Source(file, key_lines(text))
+    result = _tournament(Section(source, (), data), Path(file).stem, folder, reference_bots)
     source.raise_problems()
     return result
 
@@ -212,7 +289,7 @@ def differences(kept: str, text: str) -> list[tuple[str, object, object]]:
     """Where two resolved files differ, as (key, value in ``kept``, value in ``text``); None stands for a key
     that is absent. The folder of the run may differ, and so may the directory of a bot's command if the one
     in ``kept`` is gone: then things were moved. Raises ValueError if ``kept`` is not TOML."""
-    before, now = dict(_leaves(tomllib.loads(kept))), dict(_leaves(tomllib.loads(text)))
+    before, now = dict(leaves(tomllib.loads(kept))), dict(leaves(tomllib.loads(text)))
     found = []
     for path in {**before, **now}:
         old, new = before.get(path), now.get(path)
@@ -220,159 +297,141 @@ def differences(kept: str, text: str) -> list[tuple[str, object, object]]:
             path[-1] == "directory" and new is not None and not os.path.isdir(str(old))
         )
         if old != new and not moved:
-            found.append((_dotted(path), old, new))
+            found.append((dotted(path), old, new))
     return found
 
 
-# --- reading ---------------------------------------------------------------------------------------
-
-
-class _Missing(Enum):
-    """The default of keys that must be given."""
-
-    REQUIRED = "required"
-
-
-_REQUIRED: Final = _Missing.REQUIRED
-_SEED: Final = "a text with something in it"
-
-
-class _Source:
-    """One file being checked: where its keys stand and what was found wrong so far."""
-
-    def __init__(self, file: str, lines: Mapping[_Path, int]) -> None:
-        self.file, self._lines = file, lines
-        self._problems: list[TournamentFileError] = []
-
-    def problem(self, path: _Path, message: str, suggestion: str | None = None) -> None:
-        """Note a problem, at the line of the key or else of the nearest table around it."""
-        line = next((self._lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self._lines), None)
-        self._problems.append(TournamentFileError(self.file, line, _dotted(path), message, suggestion))
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing wrong was found so far."""
-        return not self._problems
-
-    def raise_problems(self) -> None:
-        """Raise everything that was noted, as one error in order of lines."""
-        if self._problems:
-            first, *rest = sorted(self._problems, key=lambda problem: problem.line or 0)
-            raise TournamentFileError(
-                first.file, first.line, first.key, first.message, first.suggestion, tuple(rest)
-            )
-
-
-class _Section:
-    """One table of the file. Each reader notes what is wrong and then returns a value to go on with."""
-
-    def __init__(self, source: _Source, path: _Path, data: Mapping[str, object]) -> None:
-        self.source, self.path, self.data = source, path, data
-        self._known: dict[str, None] = {}  # in the order of asking
-
-    def problem(self, key: str, message: str, suggestion: str | None = None) -> None:
-        self.source.problem((*self.path, key) if key else self.path, message, suggestion)
-
-    def close(self) -> None:
-        """Refuse the keys that nobody asked for."""
-        for key in self.data:
-            if key not in self._known:
-                near = _nearest(key, self._known)
-                known = "" if near else f" (known: {', '.join(self._known)})"
-                self.problem(key, f"unknown key{known}", near)
-
-    def has(self, key: str) -> bool:
-        self._known[key] = None
-        return key in self.data
-
-    def whole(self, key: str, default: int | _Missing, low: int, high: int) -> int:
-        value = self._get(key, default)
-        if type(value) is int and low <= value <= high:
-            return value
-        return self._refuse(key, value, f"a whole number from {low} to {high}", low)
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self._get(key, default)
-        return value if isinstance(value, bool) else self._refuse(key, value, "true or false", default)
-
-    def text(self, key: str, default: str | _Missing, check: Callable[[str], bool], wanted: str) -> str:
-        value = self._get(key, default)
-        return value if isinstance(value, str) and check(value) else self._refuse(key, value, wanted, "")
-
-    def choice(self, key: str, default: _E) -> _E:
-        value = self._get(key, str(default))
-        names = [str(member) for member in type(default)]
-        if isinstance(value, str) and value in names:
-            return type(default)(value)
-        near = _nearest(value, names) if isinstance(value, str) else None
-        return self._refuse(key, value, f"one of: {', '.join(names)}", default, near)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A required array of texts, at least one and none with a NUL."""
-        value = self._get(key, _REQUIRED)
-        if isinstance(value, list):
-            items = tuple(item for item in value if isinstance(item, str) and "\0" not in item)
-            if items and len(items) == len(value):
-                return items
-        return self._refuse(key, value, "a list of one or more texts", ())
-
-    def section(self, key: str) -> _Section:
-        """A table, empty where it is absent."""
-        value = self._get(key, {})
-        data = value if isinstance(value, dict) else self._refuse(key, value, "a table", {})
-        return _Section(self.source, (*self.path, key), data)
-
-    def sections(self, key: str) -> list[_Section]:
-        """A required array of tables."""
-        value = self._get(key, _REQUIRED)
-        tables = value if isinstance(value, list) else self._refuse(key, value, f"tables [[{key}]]", [])
-        path = (*self.path, key)
-        found = [_Section(self.source, (*path, i), t) for i, t in enumerate(tables) if isinstance(t, dict)]
-        if len(found) != len(tables):
-            self.problem(key, f"must be tables [[{key}]]")
-        return found
-
-    def _get(self, key: str, default: object) -> object:
-        self._known[key] = None
-        return self.data.get(key, default)
-
-    def _refuse(self, key: str, value: object, wanted: str, instead: _T, near: str | None = None) -> _T:
-        found = "missing, must be" if value is _REQUIRED else f"{_shown(value)} is not"
-        self.problem(key, f"{found} {wanted}", near)
-        return instead
-
-
-def _tournament(root: _Section, stem: str, folder: Path, reference_bots: Collection[str]) -> Tournament:
-    event, clock, faults = root.section("tournament"), root.section("clock"), root.section("faults")
+def _tournament(root: Section, stem: str, folder: Path, reference_bots: Collection[str]) -> Tournament:
+    event, place = root.section("tournament"), root.section("server")
+    clock, faults = root.section("clock"), root.section("faults")
     presets = _presets(event, root.section("preset_options"))
+    format_ = event.choice("format", Format.ROUND_ROBIN)
+    sections = root.sections("bots")
+    remote = any(section.data.get("remote") is True for section in sections)
+    concurrency = event.whole("concurrency", 32, 1, 10_000)
     result = Tournament(
-        name=event.text("name", _REQUIRED, _is_title, "1 to 100 printable characters"),
-        format=event.choice("format", Format.ROUND_ROBIN),
+        name=event.text("name", REQUIRED, _is_title, "1 to 100 printable characters"),
+        format=format_,
         presets=presets,
-        deal_sets=event.whole("deal_sets", _REQUIRED, 1, 1_000_000_000),
-        seatings=event.choice("seatings", Seatings.CYCLIC),
+        deal_sets=event.whole("deal_sets", _DEAL_SETS.get(format_, REQUIRED), 1, 1_000_000_000),
+        rounds=_only(event, "rounds", REQUIRED, 1, 1000, format_, Format.SWISS),
+        extra_sets=_only(event, "extra_sets", 10, 0, 1_000_000, format_, Format.KNOCKOUT),
+        seatings=event.choice("seatings", Seatings.ONCE if remote else Seatings.CYCLIC),
         pairs=event.choice("pairs", Pairs.COPIES),
-        copies=event.choice("copies", Copies.NONE),
-        common_deals=event.flag("common_deals", True),
-        seed=event.text("seed", _REQUIRED, bool, _SEED) if event.has("seed") else None,
-        concurrency=event.whole("concurrency", 32, 1, 10_000),
+        copies=event.choice("copies", _copies(format_, presets)),
+        common_deals=event.flag("common_deals", not remote),
+        seed=event.text("seed", REQUIRED, bool, _SEED) if event.has("seed") else None,
+        isolation=event.choice("isolation", Isolation.RELABEL),
+        reveal_sets=event.whole("reveal_sets", 100, 1, 1_000_000_000),
+        window=event.whole("window", max(64, 2 * concurrency), 1, 1_000_000),
+        concurrency=concurrency,
         output=str(folder / event.text("output", f"{stem}-run", _is_path, "the name of a folder")),
-        max_tables=event.whole("max_tables", 1000, 1, 1_000_000),
-        move_ms=clock.whole("move_ms", 2000, 1, 3_600_000),
-        illegal_retries=faults.whole("illegal_retries", 1, 0, 10),
+        max_tables=_only(
+            event, "max_tables", 1000, 1, 1_000_000, format_, Format.ROUND_ROBIN, Format.GAUNTLET
+        ),
+        clock=_clock(clock),
+        faults=_faults(faults),
+        place=_place(place, folder),
         bots=(),
     )
     most_seats = max((result.table(preset).most_seats for preset in presets), default=1)
-    bots = tuple(_bot(section, folder, reference_bots, most_seats) for section in root.sections("bots"))
-    for section in (root, event, clock, faults):
+    bots = tuple(_bot(section, folder, reference_bots, most_seats, format_) for section in sections)
+    result = replace(result, bots=bots)
+    for section in (root, event, clock, faults, place):
         section.close()
     if root.source.sound:
-        _check_tables(event, result, len(bots))
+        _check_tables(event, result)
+        _check_remote(root, place, result)
     _check_names(root, bots)
-    return replace(result, bots=bots)
+    return result
 
 
-def _presets(event: _Section, options: _Section) -> tuple[PresetChoice, ...]:
+_DEAL_SETS: Final = {Format.LADDER: 1, Format.SPRT: SPRT_SETS}
+"""Defaults of ``deal_sets``; the other formats ask for it."""
+
+
+def _only(
+    section: Section, key: str, default: int | Missing, low: int, high: int, format_: Format, *formats: Format
+) -> int:
+    """A whole number that has a meaning in some formats; in others 0, and noted if it is there."""
+    if format_ in formats:
+        return section.whole(key, default, low, high)
+    if section.has(key):
+        section.problem(key, f"no effect: only for {' and '.join(formats)}")
+    return 0
+
+
+def _copies(format_: Format, presets: Iterable[PresetChoice]) -> Copies:
+    """The default of ``copies``."""
+    individuals = any(not choice.rules.pairs and choice.rules.players > 2 for choice in presets)
+    return Copies.ONE_AGAINST_REST if format_ is Format.SPRT and individuals else Copies.NONE
+
+
+def _clock(section: Section) -> Clock:
+    clock = Clock(
+        move_ms=section.whole("move_ms", 2000, 0, 3_600_000),
+        bank_ms=section.whole("bank_ms", 0, 0, 86_400_000),
+        increment_ms=section.whole("increment_ms", 0, 0, 3_600_000),
+        allowance_ms=section.whole("allowance_ms", 100, 0, 60_000),
+    )
+    if clock.increment_ms and not clock.move_ms and not clock.bank_ms:
+        section.problem("increment_ms", "no effect without move_ms or bank_ms")
+    return clock
+
+
+def _faults(section: Section) -> Faults:
+    return Faults(
+        illegal_retries=section.whole("illegal_retries", 1, 0, 10),
+        strikes=section.whole("strikes", 0, 0, 1_000_000),
+        policies=tuple(
+            (kind, effect)
+            for kind in FaultKind
+            if section.has(kind) and (effect := _policy(section, kind)) is not None
+        ),
+    )
+
+
+def _policy(section: Section, kind: FaultKind) -> FaultEffect | None:
+    effects = [*_POLICIES, *([FaultEffect.NONE] if kind is FaultKind.NOT_YOUR_TURN else [])]
+    value = section.data[kind]
+    if isinstance(value, str) and value in effects:
+        return FaultEffect(value)
+    near = nearest(value, effects) if isinstance(value, str) else None
+    section.problem(kind, f"{shown(value)} is not one of: {', '.join(effects)}", near)
+    return None
+
+
+_POLICIES: Final = (
+    FaultEffect.SUBSTITUTE,
+    FaultEffect.FORFEIT,
+    FaultEffect.TRANSFER_ALL,
+    FaultEffect.PENALTY,
+)
+
+
+def _place(section: Section, folder: Path) -> Place:
+    def path(key: str) -> str | None:
+        if not section.has(key):
+            return None
+        return str(folder / section.text(key, REQUIRED, _is_path, "the name of a file"))
+
+    place = Place(
+        listen=section.text("listen", "127.0.0.1:0", _is_address, "HOST:PORT with a port from 0 to 65535"),
+        certificate=path("certificate"),
+        key=path("key"),
+        client_ca=path("client_ca"),
+        tokens=path("tokens"),
+        grace_s=section.whole("grace_s", 60, 0, 86_400),
+        away_s=section.whole("away_s", 300, 1, 604_800),
+    )
+    if (place.certificate is None) != (place.key is None):
+        section.problem("certificate" if place.key is None else "key", "certificate and key belong together")
+    if place.client_ca is not None and place.certificate is None:
+        section.problem("client_ca", "no effect without certificate and key")
+    return place
+
+
+def _presets(event: Section, options: Section) -> tuple[PresetChoice, ...]:
     """The presets that are in order; the others are noted."""
     chosen: list[PresetChoice] = []
     for name in event.texts("presets"):
@@ -393,7 +452,7 @@ def _presets(event: _Section, options: _Section) -> tuple[PresetChoice, ...]:
     return tuple(chosen)
 
 
-def _preset(event: _Section, name: str, overrides: _Section) -> PresetChoice | None:
+def _preset(event: Section, name: str, overrides: Section) -> PresetChoice | None:
     try:
         canonical = canonical_name(name)
     except UnknownPreset as error:
@@ -402,11 +461,11 @@ def _preset(event: _Section, name: str, overrides: _Section) -> PresetChoice | N
     values: dict[str, str | int] = {}
     for option, value in overrides.data.items():
         if option not in _RULE_OPTIONS:
-            overrides.problem(option, "no such option of a rule set", _nearest(option, _RULE_OPTIONS))
+            overrides.problem(option, "no such option of a rule set", nearest(option, _RULE_OPTIONS))
         elif isinstance(value, str | int):
             values[option] = value
         else:
-            overrides.problem(option, f"{_shown(value)} is neither a text nor a whole number")
+            overrides.problem(option, f"{shown(value)} is neither a text nor a whole number")
     try:
         return PresetChoice(canonical, tuple(values.items()), resolve(canonical, **values))
     except RuleSetError as error:
@@ -414,15 +473,18 @@ def _preset(event: _Section, name: str, overrides: _Section) -> PresetChoice | N
         return None
 
 
-def _bot(section: _Section, folder: Path, reference_bots: Collection[str], most_seats: int) -> Bot:
-    name = section.text("name", _REQUIRED, _is_bot_name, "1 to 64 of letters, digits, '.', '_' and '-'")
+def _bot(
+    section: Section, folder: Path, reference_bots: Collection[str], most_seats: int, format_: Format
+) -> Bot:
+    name = section.text("name", REQUIRED, _is_bot_name, "1 to 64 of letters, digits, '.', '_' and '-'")
     has_reference, has_command = section.has("bot"), section.has("command")
+    remote = section.flag("remote", False)
     reference: str | None = None
     command: tuple[str, ...] = ()
     directory: str | None = None
     environment: tuple[tuple[str, str], ...] = ()
-    if has_reference == has_command:
-        section.problem("", 'needs either bot = "..." or command = [...]')
+    if has_reference + has_command + remote != 1:
+        section.problem("", 'needs one of bot = "...", command = [...] and remote = true')
     if has_reference:
         reference = _reference(section, reference_bots)
     if has_command:
@@ -430,37 +492,69 @@ def _bot(section: _Section, folder: Path, reference_bots: Collection[str], most_
         directory = str(folder / section.text("directory", ".", _is_path, "the name of a folder"))
         environment = _environment(section.section("environment"))
     else:
-        for key in ("directory", "environment"):
-            if section.has(key):
-                section.problem(key, "only a bot with a command has one")
-    instances = max(section.whole("instances", 1, 1, 10_000), most_seats)
+        _refuse(section, ("directory", "environment"), "only a bot with a command has one")
+    if remote:
+        _refuse(section, ("instances", "restarts", "nice", "cpus"), "a remote bot is not started here")
+    challenger = section.flag("challenger", False)
+    if challenger and format_ is not Format.GAUNTLET:
+        section.problem("challenger", "no effect: only for gauntlet")
+    bot = Bot(
+        name=name,
+        reference=reference,
+        command=command,
+        directory=directory,
+        environment=environment,
+        instances=0 if remote else max(section.whole("instances", 1, 1, 10_000), most_seats),
+        remote=remote,
+        restarts=0 if remote else section.whole("restarts", 3, 0, 1_000_000),
+        start_limit_s=section.whole("start_limit_s", 300 if remote else 60, 1, 604_800),
+        nice=0 if remote else section.whole("nice", 0, 0, 19),
+        cpus=() if remote else _cpus(section),
+        challenger=challenger,
+    )
     section.close()
-    return Bot(name, reference, command, directory, environment, instances)
+    return bot
 
 
-def _reference(section: _Section, reference_bots: Collection[str]) -> str:
-    name = section.text("bot", _REQUIRED, bool, "the name of a reference bot")
+def _refuse(section: Section, keys: Iterable[str], why: str) -> None:
+    for key in keys:
+        if section.has(key):
+            section.problem(key, why)
+
+
+def _cpus(section: Section) -> tuple[int, ...]:
+    if not section.has("cpus"):
+        return ()
+    value = section.data["cpus"]
+    if isinstance(value, list) and value and all(type(cpu) is int and cpu >= 0 for cpu in value):
+        return tuple(sorted(set(value)))
+    section.problem("cpus", f"{shown(value)} is not a list of one or more processor numbers")
+    return ()
+
+
+def _reference(section: Section, reference_bots: Collection[str]) -> str:
+    name = section.text("bot", REQUIRED, bool, "the name of a reference bot")
     if name and name not in reference_bots:
         names = ", ".join(sorted(reference_bots))
         section.problem(
-            "bot", f"unknown reference bot {name!r} (known: {names})", _nearest(name, reference_bots)
+            "bot", f"unknown reference bot {name!r} (known: {names})", nearest(name, reference_bots)
         )
     return name
 
 
-def _environment(section: _Section) -> tuple[tuple[str, str], ...]:
+def _environment(section: Section) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for key, value in section.data.items():
         if not key or "=" in key or "\0" in key:
             section.problem(key, "not a possible name of an environment variable")
         elif not isinstance(value, str) or "\0" in value:
-            section.problem(key, f"{_shown(value)} is not a text")
+            section.problem(key, f"{shown(value)} is not a text")
         else:
             found.append((key, value))
     return tuple(found)
 
 
-def _check_names(root: _Section, bots: Iterable[Bot]) -> None:
+def _check_names(root: Section, bots: Iterable[Bot]) -> None:
     seen: set[str] = set()
     for index, bot in enumerate(bots):
         if bot.name and bot.name in seen:
@@ -468,13 +562,20 @@ def _check_names(root: _Section, bots: Iterable[Bot]) -> None:
         seen.add(bot.name)
 
 
-def _check_places(source: _Source, tournament: Tournament) -> None:
+def _check_places(source: Source, tournament: Tournament) -> None:
     """Whether the folder of the run can be one, and what the bots' commands need is there."""
     output = Path(tournament.output)
     in_the_way = next((place for place in (output, *output.parents) if os.path.exists(place)), None)
     if in_the_way is not None and not os.path.isdir(in_the_way):
         source.problem(("tournament", "output"), f"{in_the_way} is not a folder")
+    for key in ("certificate", "key", "client_ca", "tokens"):
+        file = getattr(tournament.place, key)
+        if file is not None and not os.path.isfile(file):
+            source.problem(("server", key), f"there is no file {file}")
     for index, bot in enumerate(tournament.bots):
+        beyond = [cpu for cpu in bot.cpus if cpu not in _PROCESSORS]
+        if beyond:
+            source.problem(("bots", index, "cpus"), f"this machine has no processor {beyond[0]} for us")
         if bot.directory is None:
             continue
         if not os.path.isdir(bot.directory):
@@ -485,23 +586,90 @@ def _check_places(source: _Source, tournament: Tournament) -> None:
             source.problem(("bots", index, "command"), why)
 
 
-def _check_tables(event: _Section, tournament: Tournament, bots: int) -> None:
+_PROCESSORS: Final = (
+    frozenset(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity")
+    else frozenset(range(os.cpu_count() or 1))
+)
+
+
+def _check_tables(event: Section, tournament: Tournament) -> None:
     """Whether the bots fill the tables of every preset, and the options for filling them have a use."""
     tables = [tournament.table(preset) for preset in tournament.presets]
+    bots = len(tournament.bots)
     for preset, table in zip(tournament.presets, tables, strict=True):
         needed = table.different_bots
         if bots < needed:
             message = f"{preset.name} needs {needed} different bots at a table, the file has {bots}"
             event.source.problem(("bots",), message)
-        elif bots > tournament.max_tables and math.comb(bots, needed) > tournament.max_tables:
-            message = (
-                f"{tournament.max_tables} tables are too few for {bots} bots: at least {bots} are needed"
+        elif tournament.format is Format.ROUND_ROBIN:
+            _check_limit(event, tournament.max_tables, bots, needed)
+        if needed != 2 and tournament.format in (Format.KNOCKOUT, Format.SPRT):
+            event.problem(
+                "presets",
+                f"{preset.name} seats {needed} different bots, {tournament.format} needs two at a table",
             )
-            event.problem("max_tables", message)
     if tournament.pairs is not Pairs.COPIES and not any(table.paired for table in tables):
         event.problem("pairs", "no effect: no preset is played in pairs")
     if tournament.copies is not Copies.NONE and all(table.paired or table.seats == 2 for table in tables):
         event.problem("copies", "no effect: no preset seats three or more individuals")
+    _check_format(event, tournament, max((table.different_bots for table in tables), default=2))
+
+
+def _check_limit(event: Section, max_tables: int, bots: int, seats: int) -> None:
+    if bots > max_tables and math.comb(bots, seats) > max_tables:
+        event.problem(
+            "max_tables", f"{max_tables} tables are too few for {bots} bots: at least {bots} are needed"
+        )
+
+
+def _check_format(event: Section, tournament: Tournament, most_bots: int) -> None:
+    """What the format asks of the bots and presets. most_bots: different ones at the largest table."""
+    bots = event.source
+    if tournament.format is Format.SPRT:
+        if len(tournament.bots) != 2:
+            bots.problem(("bots",), f"sprt is between two bots, the file has {len(tournament.bots)}")
+        if len(tournament.presets) != 1:
+            event.problem("presets", "sprt decides on one preset")
+    if tournament.format is Format.GAUNTLET:
+        challengers = sum(bot.challenger for bot in tournament.bots)
+        field = len(tournament.bots) - challengers
+        if not challengers:
+            bots.problem(("bots",), "gauntlet needs a bot with challenger = true")
+        elif field < most_bots - 1:
+            bots.problem(
+                ("bots",), f"the field needs {most_bots - 1} bots that are no challengers, it has {field}"
+            )
+        elif most_bots > 2:
+            _check_limit(event, tournament.max_tables // challengers, field, most_bots - 1)
+
+
+def _check_remote(root: Section, place: Section, tournament: Tournament) -> None:
+    """Whether remote bots can connect, and to nobody's harm."""
+    remote = [bot.name for bot in tournament.bots if bot.remote]
+    host = tournament.place.listen.rpartition(":")[0]
+    if remote and tournament.place.tokens is None:
+        place.problem("tokens", f"missing: remote bots ({', '.join(remote)}) show who they are by tokens")
+    if not remote:
+        for key in ("tokens", "certificate", "client_ca", "grace_s"):
+            if place.has(key):
+                place.problem(key, "no effect without a remote bot")
+    elif not _is_loopback(host) and tournament.place.certificate is None:
+        place.problem("listen", f"{host} can be reached from elsewhere: needs certificate and key")
+    if tournament.isolation is Isolation.FRESH and len(remote) == len(tournament.bots):
+        root.source.problem(("tournament", "isolation"), "no effect: remote bots cannot be isolated")
+
+
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isascii() and port.isdecimal() and int(port) <= 65535
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 _RULE_OPTIONS: Final = tuple(field.name for kind in (RuleSet, *get_args(End)) for field in fields(kind))
@@ -521,166 +689,80 @@ def _is_path(text: str) -> bool:
     return text != "" and "\0" not in text
 
 
-def _nearest(name: str, known: Collection[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, known, n=1)), None)
-
-
-def _leaves(value: object, path: _Path = ()) -> Iterator[tuple[_Path, object]]:
-    """Every value of a file that is no table and no array of tables, by its path."""
-    if isinstance(value, dict):
-        for key, below in value.items():
-            yield from _leaves(below, (*path, key))
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        for index, below in enumerate(value):
-            yield from _leaves(below, (*path, index))
-    else:
-        yield path, value
-
-
-def _shown(value: object) -> str:
-    try:
-        text = str(value).lower() if isinstance(value, bool) else repr(value)
-    except ValueError:  # an int of thousands of digits, written in hex
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _dotted(path: _Path) -> str:
-    """``("bots", 2, "name")`` as ``bots[2].name``."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
-# --- where keys stand ------------------------------------------------------------------------------
-
-_BLANK: Final = re.compile(r"(?:\s|#[^\n]*)+")
-_KEY: Final = re.compile(r"""[ \t]*(?:([A-Za-z0-9_-]+)|("(?:\\.|[^"\\\n])*")|'([^'\n]*)')[ \t]*""")
-_VALUE_PART: Final = re.compile(
-    r'''"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})|"(?:\\.|[^"\\\n])*"|'[^'\n]*\''''
-    r"""|\#[^\n]*|[\[{]|[\]}]|\n|[^"'\#\[\]{}\n]+""",
-    re.DOTALL,
-)
-
-
-def _key_lines(text: str) -> dict[_Path, int]:
-    """The line (from 1) on which each key and table of a valid TOML text first stands, also as a part of the
-    dotted name of another.
-
-    Keys inside inline tables and arrays are left out: whoever looks for one finds the key around it.
-    """
-    lines: dict[_Path, int] = {}
-    arrays: Counter[_Path] = Counter()
-    table: _Path = ()
-    position = 0
-    while position < len(text):
-        if blank := _BLANK.match(text, position):
-            position = blank.end()
-            continue
-        line = text.count("\n", 0, position) + 1
-        if text[position] == "[":
-            brackets = 2 if text.startswith("[[", position) else 1
-            names, position = _read_key(text, position + brackets)
-            position += brackets
-            table = _enter(names, arrays, is_array=brackets == 2)
-            for length in range(1, len(table) + 1):
-                lines.setdefault(table[:length], line)
-        else:
-            names, position = _read_key(text, position)
-            for length in range(1, len(names) + 1):
-                lines.setdefault((*table, *names[:length]), line)
-            position = _skip_value(text, position + 1)
-    return lines
-
-
-def _read_key(text: str, position: int) -> tuple[list[str], int]:
-    """The parts of a dotted key, and where it ends."""
-    names: list[str] = []
-    while found := _KEY.match(text, position):
-        bare, basic, literal = found.groups()
-        names.append(tomllib.loads(f"key = {basic}")["key"] if basic else bare or literal)
-        position = found.end()
-        if text[position] != ".":
-            break
-        position += 1
-    return names, position
-
-
-def _enter(names: list[str], arrays: Counter[_Path], *, is_array: bool) -> _Path:
-    """The path of a table header; arrays of tables on the way stand for their last element."""
-    path: _Path = ()
-    for depth, name in enumerate(names, 1):
-        path = (*path, name)
-        if is_array and depth == len(names):
-            arrays[path] += 1
-        if path in arrays:
-            path = (*path, arrays[path] - 1)
-    return path
-
-
-def _skip_value(text: str, position: int) -> int:
-    """Where the value that starts here ends: the first line end outside brackets and texts."""
-    depth = 0
-    while found := _VALUE_PART.match(text, position):
-        part = found[0]
-        if part == "\n" and depth == 0:
-            break
-        depth += (part in "[{") - (part in "]}")
-        position = found.end()
-    return position
-
-
 # --- writing ---------------------------------------------------------------------------------------
 
 
 def _dump_event(tournament: Tournament) -> Iterator[str]:
     yield "[tournament]"
-    yield _pair("name", tournament.name)
-    yield _pair("format", tournament.format)
-    yield _pair("presets", [preset.name for preset in tournament.presets])
-    yield _pair("deal_sets", tournament.deal_sets)
-    yield _pair("seatings", tournament.seatings)
-    yield _pair("pairs", tournament.pairs)
-    yield _pair("copies", tournament.copies)
-    yield _pair("common_deals", tournament.common_deals)
+    yield pair("name", tournament.name)
+    yield pair("format", tournament.format)
+    yield pair("presets", [preset.name for preset in tournament.presets])
+    yield pair("deal_sets", tournament.deal_sets)
+    if tournament.format is Format.SWISS:
+        yield pair("rounds", tournament.rounds)
+    if tournament.format is Format.KNOCKOUT:
+        yield pair("extra_sets", tournament.extra_sets)
+    yield pair("seatings", tournament.seatings)
+    yield pair("pairs", tournament.pairs)
+    yield pair("copies", tournament.copies)
+    yield pair("common_deals", tournament.common_deals)
     if tournament.seed is not None:
-        yield _pair("seed", tournament.seed)
-    yield _pair("concurrency", tournament.concurrency)
-    yield _pair("output", tournament.output)
-    yield _pair("max_tables", tournament.max_tables)
-    yield from ("", "[clock]", _pair("move_ms", tournament.move_ms))
-    yield from ("", "[faults]", _pair("illegal_retries", tournament.illegal_retries))
+        yield pair("seed", tournament.seed)
+    yield pair("isolation", tournament.isolation)
+    yield pair("reveal_sets", tournament.reveal_sets)
+    yield pair("window", tournament.window)
+    yield pair("concurrency", tournament.concurrency)
+    yield pair("output", tournament.output)
+    if tournament.format in (Format.ROUND_ROBIN, Format.GAUNTLET):
+        yield pair("max_tables", tournament.max_tables)
+    yield from ("", "[clock]", *_dump_fields(tournament.clock))
+    faults = tournament.faults
+    yield from ("", "[faults]", pair("illegal_retries", faults.illegal_retries))
+    yield pair("strikes", faults.strikes)
+    yield from (pair(kind, effect) for kind, effect in faults.policies)
+    yield from ("", "[server]", *_dump_place(tournament))
+
+
+def _dump_place(tournament: Tournament) -> Iterator[str]:
+    remote = any(bot.remote for bot in tournament.bots)
+    for line in _dump_fields(tournament.place):
+        if remote or not line.startswith("grace_s"):
+            yield line
+
+
+def _dump_fields(settings: Clock | Place) -> Iterator[str]:
+    """Every field that has a value."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value is not None:
+            yield pair(field.name, value)
 
 
 def _dump_presets(tournament: Tournament) -> Iterator[str]:
     for preset in tournament.presets:
         if preset.options:
-            yield from ("", f"[preset_options.{_quoted(preset.name)}]")
-            yield from (_pair(option, value) for option, value in preset.options)
+            yield from ("", f"[preset_options.{quoted(preset.name)}]")
+            yield from (pair(option, value) for option, value in preset.options)
 
 
 def _dump_bots(tournament: Tournament) -> Iterator[str]:
     for bot in tournament.bots:
-        yield from ("", "[[bots]]", _pair("name", bot.name))
+        yield from ("", "[[bots]]", pair("name", bot.name))
         if bot.reference is not None:
-            yield _pair("bot", bot.reference)
+            yield pair("bot", bot.reference)
         if bot.directory is not None:
-            yield _pair("command", bot.command)
-            yield _pair("directory", bot.directory)
-            variables = ", ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in bot.environment)
+            yield pair("command", bot.command)
+            yield pair("directory", bot.directory)
+            variables = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in bot.environment)
             yield f"environment = {{ {variables} }}"
-        yield _pair("instances", bot.instances)
-
-
-def _pair(key: str, value: str | int | Iterable[str]) -> str:
-    if isinstance(value, str):
-        return f"{key} = {_quoted(value)}"
-    if isinstance(value, int):
-        return f"{key} = {str(value).lower()}"
-    return f"{key} = [{', '.join(map(_quoted, value))}]"
-
-
-def _quoted(text: str) -> str:
-    # A JSON text is a TOML basic string but for DEL, which TOML wants escaped.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        if bot.remote:
+            yield pair("remote", True)
+        else:
+            yield pair("instances", bot.instances)
+            yield pair("restarts", bot.restarts)
+            yield pair("nice", bot.nice)
+            if bot.cpus:
+                yield f"cpus = {list(bot.cpus)}"
+        yield pair("start_limit_s", bot.start_limit_s)
+        if tournament.format is Format.GAUNTLET:
+            yield pair("challenger", bot.challenger)
