@@ -1,0 +1,323 @@
+"""The folder of a run: who works in it, of what tournament it is, and from which secrets its decks come.
+
+In it::
+
+    tournament.toml   the resolved tournament file; can itself be run
+    event.json        what anybody may know of the event: its stages, each with the commitment to its key, and
+                      with the key itself once the event is over
+    event.key         the secrets from which decks, handles and bot seeds are drawn, one a stage (mode 0600);
+                      absent when the file has a public ``seed``
+    lock              held by the running runner, whose process id it names
+    server.lock       held by its server, which outlives a killed runner for a moment
+    status.json       how the run stands (``status``)
+    results-*.jsonl, tricks-*.jsonl, reveals-*.jsonl   the record; manifest.json once it is complete
+    ladder.jsonl      what a ladder has chosen (``journal``)
+    ratings.json      the ratings
+    logs/             operational log of the server, output of each bot
+
+A **stage** is what an event has become by an extension; an event that was never extended has one. Each has a
+key of its own, so that its decks are fresh even if the key of the one before has been revealed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import secrets
+import time
+import tomllib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tressette_tournament.decks import KEY_BYTES, event_commitment, public_event_key
+from tressette_tournament.tournament_file import Format, Tournament, differences, dump
+
+SERVER_GONE_S: Final = 15.0
+"""How long a runner waits for the server of one that was killed."""
+_NOT_EXTENDED: Final = {
+    Format.SWISS: "its pairings depend on all results",
+    Format.KNOCKOUT: "its matches depend on all results",
+}
+
+
+class RunError(Exception):
+    """A run that cannot begin or go on; the text is for the organiser."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """bots: names of all that take part from then on. deal_sets: of each line-up, those of earlier stages
+    included. first_set: number of its first deal set. key: 32 bytes."""
+
+    bots: tuple[str, ...]
+    deal_sets: int
+    first_set: int
+    key: bytes
+
+    @property
+    def commitment(self) -> str:
+        """What binds the event to the decks of this stage."""
+        return event_commitment(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a run is of. stages: at least one, in order."""
+
+    tournament: Tournament
+    stages: tuple[Stage, ...]
+
+    def key_of(self, set_number: int) -> bytes:
+        """The key from which the decks with this set number are drawn."""
+        return max(
+            (stage for stage in self.stages if stage.first_set <= set_number), key=lambda s: s.first_set
+        ).key
+
+
+@asynccontextmanager
+async def working(folder: Path) -> AsyncIterator[int]:
+    """Be the one runner in a folder, which is made if need be. Gives the file descriptor that the server must
+    hold for as long as it lives.
+
+    Raises RunError if another runner is at work, or if the server of an earlier one does not end.
+    """
+    with _lock_file(folder, "lock") as lock, _lock_file(folder, "server.lock") as server_lock:
+        if not locked(lock):
+            raise RunError(f"another runner is at work in {folder}")
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        await _wait_for(server_lock, folder)
+        yield server_lock.fileno()
+
+
+def _lock_file(folder: Path, name: str) -> IO[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return (folder / name).open("a")
+
+
+def locked(file: IO[str]) -> bool:
+    """Lock a file until it is closed, here and in all who have inherited it; False if another holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+async def _wait_for(server_lock: IO[str], folder: Path) -> None:
+    """Wait for the server of a runner that was killed: what it still writes must be read first."""
+    give_up_at = time.monotonic() + SERVER_GONE_S
+    while not locked(server_lock):
+        if time.monotonic() > give_up_at:
+            raise RunError(f"the server of an earlier runner is still at work in {folder}")
+        await asyncio.sleep(0.05)
+
+
+def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
+    """The event of a folder, begun if there is none yet; extended if it is asked for and there is more in the
+    tournament file: further bots at its end, more deal sets, another stop rule.
+
+    Raises RunError where the folder holds another tournament or is damaged.
+    """
+    folder = Path(tournament.output)
+    path, text = folder / "tournament.toml", dump(replace(tournament, output="."))
+    if not path.exists():
+        if has_games(folder):
+            raise RunError(
+                f"{folder} has games but no tournament.toml, which says of what tournament: put it "
+                "back, or choose another output"
+            )
+        stages = _begin(tournament, folder)
+        write(path, text, 0o644)
+        return Event(tournament, stages)
+    kept = _read_text(path, "TOML", tomllib.loads)
+    different = differences(kept, text)
+    grows = bool(different) and all(_is_extension(tournament, kept, *one) for one in different)
+    if grows and extend and not _only_stops(different) and tournament.format in _NOT_EXTENDED:
+        raise RunError(
+            f"an event of format {tournament.format} cannot be extended: {_NOT_EXTENDED[tournament.format]}"
+        )
+    if different and not (grows and extend):
+        raise RunError(_refusal(folder, path, different, grows))
+    stages = _kept_stages(tournament, folder)
+    if grows:
+        stages = _extended(tournament, folder, stages)
+    if kept != text:  # extended, or moved
+        write(path, text, 0o644)
+    return Event(tournament, stages)
+
+
+def has_games(folder: Path) -> bool:
+    """Whether the folder holds results, or games that were begun."""
+    records = [*folder.glob("results-*.jsonl"), *folder.glob("tricks-*.jsonl*")]
+    return any(record.stat().st_size for record in records)
+
+
+def open_keys(event: Event) -> None:
+    """Say the keys of an event that is over, so that anybody can draw its decks again."""
+    folder = Path(event.tournament.output)
+    if event.tournament.seed is None:
+        _write_stages(event.tournament, folder, event.stages, opened=True)
+
+
+# --- stages ----------------------------------------------------------------------------------------
+
+
+def _begin(tournament: Tournament, folder: Path) -> tuple[Stage, ...]:
+    if has_games(folder) and tournament.seed is None and not (folder / "event.key").exists():
+        raise RunError(_key_missing(folder))
+    stage = Stage(
+        tuple(bot.name for bot in tournament.bots), tournament.deal_sets, 0, _key(tournament, folder, 0)
+    )
+    _write_stages(tournament, folder, [stage])
+    return (stage,)
+
+
+def _extended(tournament: Tournament, folder: Path, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    last = stages[-1]
+    bots = tuple(bot.name for bot in tournament.bots)
+    if (bots, tournament.deal_sets) == (last.bots, last.deal_sets):
+        return stages  # another stop rule, or cut off while it was extended
+    stage = Stage(
+        bots, tournament.deal_sets, last.first_set + _width(stages), _key(tournament, folder, len(stages))
+    )
+    _write_stages(tournament, folder, [*stages, stage])
+    return (*stages, stage)
+
+
+def _width(stages: Sequence[Stage]) -> int:
+    """Set numbers that the last stage takes."""
+    before = stages[-2] if len(stages) > 1 else None
+    last = stages[-1]
+    return last.deal_sets - before.deal_sets if before and before.bots == last.bots else last.deal_sets
+
+
+def _kept_stages(tournament: Tournament, folder: Path) -> tuple[Stage, ...]:
+    path = folder / "event.json"
+    if not path.exists():
+        raise RunError(f"{path} is missing, which says how the event has grown; put it back")
+    data = _read_text(path, "JSON", json.loads)
+    try:
+        stages = tuple(
+            Stage(
+                tuple(one["bots"]),
+                one["deal_sets"],
+                one["first_set"],
+                _key(tournament, folder, number, old=True),
+            )
+            for number, one in enumerate(json.loads(data)["stages"])
+        )
+        commitments = [one["commitment"] for one in json.loads(data)["stages"]]
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{path} is damaged: {error!r}") from None
+    for stage, commitment in zip(stages, commitments, strict=True):
+        if stage.commitment != commitment:
+            raise RunError(f"{folder / 'event.key'} is not the key that {path} was made with")
+    return stages
+
+
+def _write_stages(
+    tournament: Tournament, folder: Path, stages: Sequence[Stage], *, opened: bool = False
+) -> None:
+    public = tournament.seed is not None
+    data = {
+        "tournament": tournament.name,
+        "decks": "public" if public else "secret",
+        "stages": [
+            {
+                "bots": list(stage.bots),
+                "deal_sets": stage.deal_sets,
+                "first_set": stage.first_set,
+                "commitment": stage.commitment,
+                **({"key": stage.key.hex()} if public or opened else {}),
+            }
+            for stage in stages
+        ],
+    }
+    write(folder / "event.json", json.dumps(data, indent=2) + "\n", 0o644)
+
+
+# --- keys ------------------------------------------------------------------------------------------
+
+
+def _key(tournament: Tournament, folder: Path, stage: int, *, old: bool = False) -> bytes:
+    """The key of a stage; old: whether it must be there."""
+    if tournament.seed is not None:
+        return public_event_key(tournament.seed)
+    path = folder / "event.key"
+    kept = _read_text(path, "text", str).splitlines() if path.exists() else []
+    if len(kept) <= stage:
+        if old or stage > len(kept):
+            raise RunError(_key_missing(folder))
+        kept.append(secrets.token_hex(KEY_BYTES))
+        write(path, "\n".join(kept) + "\n", 0o600)
+    try:
+        key = bytes.fromhex(kept[stage])
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise RunError(f"{path} is damaged: each of its lines must hold {KEY_BYTES} bytes in hex")
+    return key
+
+
+def _key_missing(folder: Path) -> str:
+    return (
+        f"{folder / 'event.key'} is missing, from which the decks of this run are drawn: with a new one the "
+        "games of a deal set would have different decks. Put it back, or choose another output"
+    )
+
+
+# --- the tournament file ---------------------------------------------------------------------------
+
+
+def _is_extension(tournament: Tournament, kept: str, key: str, old: object, new: object) -> bool:
+    """Whether a difference leaves all that was played as it is."""
+    if key == "tournament.deal_sets":
+        return isinstance(old, int) and isinstance(new, int) and new > old
+    if key.startswith("bots["):
+        return old is None and int(key[5 : key.index("]")]) >= len(tomllib.loads(kept)["bots"])
+    return key.startswith(("stop.", "sprt.")) and tournament.format is not Format.SPRT
+
+
+def _refusal(folder: Path, path: Path, different: list[tuple[str, object, object]], grows: bool) -> str:
+    lines = "\n".join(f"  {key}: {_shown(old)} there, {_shown(new)} now" for key, old, new in different)
+    hint = "; to have the run grow by it, add --extend" if grows else ""
+    return (
+        f"{folder} holds a run of another tournament file; choose another output, or undo what "
+        f"differs from {path}{hint}:\n{lines}"
+    )
+
+
+def _only_stops(different: list[tuple[str, object, object]]) -> bool:
+    return all(key.startswith(("stop.", "sprt.")) for key, _, _ in different)
+
+
+def _shown(value: object) -> str:
+    return "absent" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _read_text(path: Path, kind: str, check: Callable[[str], Any]) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        check(text)
+    except UnicodeDecodeError:
+        raise RunError(f"{path} is damaged: not UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: not {kind}: {error}") from None
+    return text
+
+
+def write(path: Path, text: str, mode: int) -> None:
+    """Make a file that after a crash is there as a whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    with open(draft, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
