@@ -112,9 +112,9 @@ class Evidence:
         """Exact sums over the decks of an entry array: R."""
         return _sums(self.row, values, len(self.weight))
 
-    def per_deck(self, values: Ints) -> Ints:
-        """Exact sums over the rows of an entry array: K."""
-        return _sums(self.deck, values, self.decks)
+    def per_deck(self, values: Ints, at: Ints) -> Ints:
+        """Exact sums over the rows of an array for the entries ``at``: K."""
+        return _sums(self.deck[at], values, self.decks)
 
     def bears_on(self, bot: int) -> Bools:
         """Rows that are evidence about this bot: x is not 0 there, and nobody else forfeited. R."""
@@ -197,8 +197,9 @@ class Fit:
         evidence = self.evidence
         largest = np.abs(self.leverage).max(axis=1)
         bears = np.abs(self.leverage @ coefficients) > _NO_LEVERAGE * largest
-        contributes = np.zeros(evidence.decks, np.bool_)
-        contributes[evidence.deck[bears[evidence.row]]] = True
+        contributes = np.full(evidence.decks, bears.all())
+        if not bears.all():
+            contributes[evidence.deck[bears[evidence.row]]] = True
         influence = (self.influence @ coefficients)[contributes]
         rarest = self.seen[:, coefficients != 0].sum(axis=0).min()
         return Contrast(float(self.elo @ coefficients), influence, min(int(rarest), len(influence)))

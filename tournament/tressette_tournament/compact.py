@@ -59,7 +59,7 @@ class Sums:
 class Digests:
     """What is known under which name, as 64 bits of a digest each. Never forgets.
 
-    Memory: 24 to 48 bytes an entry; half as much again while it grows. Among a million entries the chance
+    Memory: 24 to 48 bytes an entry, 72 while it grows. Among a million entries the chance
     that two of different names are taken for each other is 3 in 100 million.
     """
 

@@ -35,6 +35,8 @@ from tressette_tournament.intervals import Comparisons, Interval, clustered_rati
 from tressette_tournament.results import GameResult
 
 SIXTHS = 6
+SET_BYTES = 400
+"""What a complete set of two games with a deck of its own costs a RatingFold, at most."""
 
 
 class ConflictingResultsError(ValueError):
@@ -138,9 +140,9 @@ class RatingFold:
     """Results one by one, in any order, and the ratings of those so far.
 
     Memory: the games of open deal sets; 24 to 48 bytes for each game and each complete set, to know it
-    again (72 while that table grows); 24 bytes for each row of a deck and for each bot of a deck, shared by
-    all sets on the deck; the name of each deck. That is under SET_BYTES for a set of two games with a deck
-    of its own, and less with common deals.
+    again; 24 bytes for each row of a deck and for each bot of a deck, shared by all sets on the deck; the
+    name of each deck. That is under SET_BYTES for a set of two games with a deck of its own, and half as
+    much again for the moment in which a table grows. With common deals a set of two games takes about 125.
     """
 
     def __init__(self) -> None:
@@ -170,8 +172,8 @@ class RatingFold:
     def rate(self) -> list[PoolRatings]:
         """The ratings of everything added, as ``rate`` gives them, with its errors.
 
-        A pool without newly completed sets since the last call costs nothing, others are fitted anew: about
-        COST.
+        A pool in which no set was completed since the last call costs nothing. Others are fitted anew: 20
+        bots that all met on 1,000 decks (190,000 sets) in about half a second.
         """
         if self._conflict is not None:
             raise ConflictingResultsError(self._conflict)
@@ -184,10 +186,6 @@ class RatingFold:
     def decks_of(self, preset: str, bot: str) -> int:
         """On how many decks the bot has complete sets in the pool with this preset; costs next to nothing."""
         return max((p.decks_of(bot) for p in self._pools.values() if p.preset == preset), default=0)
-
-
-SET_BYTES = 400
-"""What a complete set of two games with a deck of its own costs a RatingFold at most."""
 
 
 class _Pool:
@@ -383,6 +381,7 @@ def _score(evidence: Evidence, bot: int, other: int | None) -> tuple[int, tuple[
     rows = evidence.bears_on(bot)
     if other is not None:
         rows &= evidence.x[:, bot] * evidence.x[:, other] < 0
-    sign = (np.sign(evidence.x[:, bot]) * rows).astype(np.int64)[evidence.row]
-    count = evidence.per_deck(np.abs(sign) * evidence.count)
-    return int(count.sum()), clustered_score(evidence.per_deck(sign * evidence.net), count)
+    at = np.flatnonzero(rows[evidence.row])
+    sign = np.sign(evidence.x[:, bot]).astype(np.int64)[evidence.row[at]]
+    count = evidence.per_deck(evidence.count[at], at)
+    return int(count.sum()), clustered_score(evidence.per_deck(sign * evidence.net[at], at), count)

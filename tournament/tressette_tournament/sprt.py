@@ -19,8 +19,8 @@ of the tournament design, whose published figures are among the tests. Decisions
    800/ln(10), times the root of the games in a set.
 5. All games that one deck gave are one set: the sets must be independent of each other. For individuals
    these are the games of A B B B and B A A A.
-6. With bounds that lie evenly around 0, sets that are all even have an LLR of exactly 0 for ever, since
-   they say as much for H0 as for H1. Such a test needs a limit of deal sets besides.
+6. With bounds that lie evenly around 0, sets that are all even have an LLR of 0 for ever, since they say
+   as much for H0 as for H1. Such a test needs a limit of deal sets besides.
 7. ``match_statistics`` is the plain estimate that testers of engines publish, with normal quantiles.
    The rating table is the one with t and the prior.
 
@@ -295,6 +295,11 @@ class SequentialTest:
         self._waiting: dict[int, Fraction | None] = {}
         self._counts: Counter[Fraction] = Counter()
         self._report = evaluate(self._counts, shape, sprt)
+
+    @property
+    def sprt(self) -> Sprt:
+        """The settings."""
+        return self._sprt
 
     @property
     def report(self) -> SprtReport:
