@@ -121,7 +121,6 @@ def test_memory_growing_with_the_games_that_are_done() -> None:
         held = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    print(held / sets)
     assert held < SET_BYTES * sets
     assert fold.rate()[0].deal_sets == sets
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import NonlinearConstraint, brentq, minimize
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, NonlinearConstraint, brentq, minimize
 from support.vectors import folder
 from tressette_tournament.results import GameResult
 from tressette_tournament.sprt import (
@@ -74,21 +75,26 @@ def test_published_match_figures_are_reproduced(entry: dict[str, Any]) -> None:
         assert found[figure] == pytest.approx(entry[figure], rel=entry["tolerance"])
 
 
-def constrained(observed: np.ndarray[Any, Any], scores: np.ndarray[Any, Any], t: float) -> float:
+Floats = NDArray[np.float64]
+
+
+def constrained(observed: Floats, scores: Floats, t: float) -> float:
     """The greatest mean log-likelihood with mean - 1/2 = t x deviation, by a general optimiser."""
 
-    def slack(p: np.ndarray[Any, Any]) -> float:
+    def slack(p: Floats) -> Floats:
         mean = p @ scores
-        return float(mean - 0.5 - t * np.sqrt(max(p @ (scores - mean) ** 2, 0)))
+        return np.array([mean - 0.5 - t * np.sqrt(max(float(p @ (scores - mean) ** 2), 0.0)), p.sum() - 1])
 
-    start = np.full(len(scores), 1 / len(scores))
+    def loss(p: Floats) -> float:
+        return -float(observed @ np.log(p))
+
     best = minimize(
-        lambda p: -float(observed @ np.log(p)),
-        start,
+        loss,
+        np.full(len(scores), 1 / len(scores), np.float64),
         method="SLSQP",
-        bounds=[(1e-9, 1)] * len(scores),
-        constraints=[NonlinearConstraint(fun, 0, 0) for fun in (slack, lambda p: p.sum() - 1)],
-        options={"maxiter": 500, "ftol": 1e-12},
+        bounds=Bounds(1e-9, 1.0),
+        constraints=NonlinearConstraint(slack, 0, 0),
+        tol=1e-12,
     )
     assert best.success
     return -float(best.fun)
@@ -196,7 +202,7 @@ def test_wrong_decisions_are_as_rare_as_asked_for(model: Model) -> None:
     sprt = Sprt(-40, 40, alpha=0.1, beta=0.1, model=model)
     even, lean = np.array([0.1, 0.2, 0.4, 0.2, 0.1]), np.array([-1, -0.75, 0, 0.75, 1])
 
-    def strength(cells: np.ndarray[Any, Any]) -> float:
+    def strength(cells: Floats) -> float:
         match = match_statistics(by_cell([round(1e6 * cell) for cell in cells]), PAIR)
         return (match.elo if model is Model.LOGISTIC else match.nelo) or 0
 
