@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 from tressette_tournament.intervals import Kind
 from tressette_tournament.ratings import (
+    SET_BYTES,
     BotRating,
     ComponentRatings,
     ConflictingResultsError,
     InconsistentDealSetError,
     OpenSet,
     PairRating,
+    RatingFold,
     rate,
 )
 from tressette_tournament.results import GameResult
@@ -82,6 +85,82 @@ def mixed_games(decks: int = 12) -> list[GameResult]:
 @given(st.permutations(mixed_games()))
 def test_any_order_gives_the_same_bits(shuffled: list[GameResult]) -> None:
     assert rate(shuffled) == rate(sorted(shuffled, key=lambda result: result.game))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(mixed_games(6)), st.lists(st.integers(0, 24), max_size=4))
+def test_ratings_on_the_way_change_no_bit(shuffled: list[GameResult], looks: list[int]) -> None:
+    fold = RatingFold()
+    for number, result in enumerate(shuffled):
+        fold.add(result)
+        if number in looks:
+            assert fold.rate() == rate(shuffled[: number + 1])
+    assert fold.rate() == fold.rate() == rate(shuffled)
+
+
+def in_pairs(sets: int) -> list[GameResult]:
+    """Deal sets of two games, each with a deck of its own, as ids and decks of a long event look."""
+    return [
+        game(f"{10_000 + i:032x}", "AA BB", WON if i % 3 else LOST, **fields)
+        for i in range(sets)
+        for fields in (
+            {"deal_set": f"p0-l0-s{i}", "set_size": 2, "game": f"p0-l0-s{i}-g{g}"} for g in range(2)
+        )
+    ]
+
+
+def test_memory_growing_with_the_games_that_are_done() -> None:
+    """A complaint about other runners: a complete set leaves a stated number of bytes."""
+    sets = 3_700  # just after all tables have grown, when they are emptiest
+    tracemalloc.start()
+    try:
+        fold, before = RatingFold(), tracemalloc.get_traced_memory()[0]
+        for result in in_pairs(sets):
+            fold.add(result)
+        del result
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert held < SET_BYTES * sets
+    assert fold.rate()[0].deal_sets == sets
+
+
+def test_results_that_are_told_again_need_no_memory_of_the_game() -> None:
+    games = in_pairs(4_000)
+    fold = RatingFold()
+    for result in (*games, *reversed(games)):
+        fold.add(result)
+    assert fold.rate() == rate(games)
+    fold.add(replace(games[7], ranks=DREW))
+    with pytest.raises(ConflictingResultsError, match=games[7].game):
+        fold.rate()
+
+
+def test_a_game_too_many_is_refused_long_after_its_set_was_complete() -> None:
+    games = in_pairs(100)
+    with pytest.raises(InconsistentDealSetError, match="'p0-l0-s5'"):
+        rate([*games, replace(games[10], game="another")])
+
+
+@given(st.permutations(range(5)))
+def test_what_is_wrong_is_said_the_same_in_any_order(order: list[int]) -> None:
+    games = [game(1, "A B", WON, deal_set="s", set_size=2, game=f"g{i}") for i in range(3)]
+    games += [replace(games[0], ranks=LOST), replace(games[1], ranks=LOST)]
+    with pytest.raises(ConflictingResultsError):
+        rate([games[i] for i in order])
+
+
+def test_decks_are_counted_by_bot_and_preset() -> None:
+    fold = RatingFold()
+    for result in (
+        *(game(deck, "A B", WON) for deck in (1, 2, 2, 9)),
+        *(game(deck, "A C", WON) for deck in (9, 10)),
+        game(11, "A B", WON, deal_set="open", set_size=2),
+        game(12, "A B", WON, pool="other", preset="asso"),
+    ):
+        fold.add(result)
+    assert [fold.decks_of("tre", bot) for bot in "ABCD"] == [4, 3, 2, 0]
+    assert (fold.decks_of("asso", "A"), fold.decks_of("none", "A")) == (1, 0)
 
 
 def test_identical_duplicates_count_once() -> None:

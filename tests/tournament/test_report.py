@@ -6,12 +6,14 @@ import io
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from rich.console import Console
 from tressette_tournament.ratings import PoolRatings, rate
-from tressette_tournament.report import as_json, print_tables
+from tressette_tournament.report import as_json, print_sprt, print_stop, print_tables, sprt_as_json
 from tressette_tournament.results import GameResult
+from tressette_tournament.sprt import Model, SequentialTest, SetShape, Sprt
 
 
 def pools(
@@ -159,3 +161,57 @@ def test_json_lists_open_sets() -> None:
     [pool] = as_json(pools("w", missing=1))["pools"]
     assert pool["open_sets"] == [{"deal_set": "AB0", "have": 1, "want": 2}]
     assert pool["components"] == []
+
+
+def sequential(scores: list[int], elo1: float = 100) -> SequentialTest:
+    """Sets with these scores, in quarters."""
+    test = SequentialTest(Sprt(0, elo1, model=Model.NORMALIZED), SetShape(2, 2))
+    for position, score in enumerate(scores):
+        test.add(position, Fraction(score, 4))
+    return test
+
+
+def printed(test: SequentialTest) -> list[str]:
+    console = Console(file=io.StringIO(), width=40, force_terminal=False)
+    print_sprt("new[er]", "old", test, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_a_test_under_way_is_shown_with_its_bounds() -> None:
+    lines = printed(sequential([2, 3, 2, 1, 4, 2, 3, 2, 2, 3]))
+    assert lines[0] == "SPRT of new[er] against old: undecided after 10 deal sets"
+    assert lines[1] == "  H0: +0, H1: +100 (normalized Elo), alpha 0.05, beta 0.05"
+    assert re.fullmatch(r"  LLR -?\d\.\d\d \(H0 at -2\.94, H1 at 2\.94\)", lines[2])
+    assert lines[3].startswith("  score 0.6000 · Elo +70.4 ± ")
+    assert len(lines) == 4
+
+
+def test_an_estimate_after_a_stop_is_said_to_be_biased() -> None:
+    decided = sequential([3, 4, 2, 3] * 20)
+    lines = printed(decided)
+    assert re.search(r": H1 accepted after \d+ deal sets$", lines[0])
+    assert "lean towards what it decided" in lines[-1]
+    data = sprt_as_json("new", "old", decided)
+    assert data["note"] in lines[-1]
+    assert sprt_as_json("new", "old", sequential([2, 3]))["note"] is None
+
+
+def test_a_test_without_spread_or_sets_has_no_figures() -> None:
+    assert len(printed(sequential([]))) == 3
+    assert printed(sequential([4] * 5))[3] == "  score 1.0000 · Elo – · normalized – · LOS –"
+
+
+def test_the_json_of_a_test_is_plain_data() -> None:
+    data = json.loads(json.dumps(sprt_as_json("new", "old", sequential([2, 3, 2, 1] * 3))))
+    assert (data["a"], data["b"], data["model"], data["elo1"]) == ("new", "old", "normalized", 100)
+    assert (data["sets"], data["decision"]) == (12, "undecided")
+    assert data["scores"] == {"1/4": 3, "1/2": 6, "3/4": 3}
+    assert data["match"]["score"] == 0.5
+
+
+def test_the_reason_for_a_stop_is_a_sentence() -> None:
+    console = Console(file=io.StringIO(), width=20, force_terminal=False)
+    print_stop("the limit of 9 games is reached", console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "No new deal sets were opened: the limit of 9 games is reached.\n"

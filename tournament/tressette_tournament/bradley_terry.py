@@ -29,11 +29,11 @@ of the tournament design. Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, lcm, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,9 +112,9 @@ class Evidence:
         """Exact sums over the decks of an entry array: R."""
         return _sums(self.row, values, len(self.weight))
 
-    def per_deck(self, values: Ints) -> Ints:
-        """Exact sums over the rows of an entry array: K."""
-        return _sums(self.deck, values, self.decks)
+    def per_deck(self, values: Ints, at: Ints) -> Ints:
+        """Exact sums over the rows of an array for the entries ``at``: K."""
+        return _sums(self.deck[at], values, self.decks)
 
     def bears_on(self, bot: int) -> Bools:
         """Rows that are evidence about this bot: x is not 0 there, and nobody else forfeited. R."""
@@ -124,24 +124,46 @@ class Evidence:
 
 def gather(bots: Iterable[str], tally: Tally) -> Evidence:
     """Sort a tally into arrays. ``bots`` must cover every bot of the rows."""
+    rows = {row: i for i, row in enumerate({row: None for _, row in tally})}
+    decks = {deck: i for i, deck in enumerate({deck: None for deck, _ in tally})}
+    entries = [(decks[deck], rows[row], *counts) for (deck, row), counts in tally.items()]
+    return arrange(bots, tuple(rows), tuple(decks), np.array(entries, np.int64).reshape(-1, 4).T)
+
+
+def arrange(bots: Iterable[str], rows: Sequence[Row], decks: Sequence[str], entries: Ints) -> Evidence:
+    """The same from numbered rows and decks, all different: those that no entry has are left out.
+
+    entries: 4 x N, index of the deck, index of the row, net, count; each pair of indices once.
+    """
     names = tuple(sorted(bots))
     column = {name: i for i, name in enumerate(names)}
-    rows = sorted({row for _, row in tally})
-    row_index = {row: i for i, row in enumerate(rows)}
-    deck_index = {deck: i for i, deck in enumerate(sorted({deck for deck, _ in tally}))}
-    x = np.zeros((len(rows), len(names)))
-    for i, row in enumerate(rows):
-        for bot, coefficient in row.terms:
-            x[i, column[bot]] = coefficient / row.scale
-    entries = sorted((deck_index[deck], row_index[row], *counts) for (deck, row), counts in tally.items())
+    deck, deck_order = _ranked(entries[0], decks)
+    row, row_order = _ranked(entries[1], rows)
+    present = [rows[i] for i in row_order]
+    x = np.zeros((len(present), len(names)))
+    for i, one in enumerate(present):
+        for bot, coefficient in one.terms:
+            x[i, column[bot]] = coefficient / one.scale
+    order = np.lexsort((row, deck))
     return Evidence(
         names,
-        len(deck_index),
+        len(deck_order),
         x,
-        np.array([1 / (row.sides - 1) for row in rows], np.float64),
-        np.array([column[row.offender] if row.offender else -1 for row in rows], np.int64),
-        *np.array(entries, np.int64).reshape(-1, 4).T,
+        np.array([1 / (one.sides - 1) for one in present], np.float64),
+        np.array([column[one.offender] if one.offender else -1 for one in present], np.int64),
+        deck[order],
+        row[order],
+        entries[2][order],
+        entries[3][order],
     )
+
+
+def _ranked(indices: Ints, things: Sequence[Any]) -> tuple[Ints, list[int]]:
+    """Each index as the rank of its thing among those that occur; and their indices in ascending order."""
+    order = sorted(np.unique(indices).tolist(), key=things.__getitem__)
+    rank = np.zeros(len(things), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[indices], order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,8 +197,9 @@ class Fit:
         evidence = self.evidence
         largest = np.abs(self.leverage).max(axis=1)
         bears = np.abs(self.leverage @ coefficients) > _NO_LEVERAGE * largest
-        contributes = np.zeros(evidence.decks, np.bool_)
-        contributes[evidence.deck[bears[evidence.row]]] = True
+        contributes = np.full(evidence.decks, bears.all())
+        if not bears.all():
+            contributes[evidence.deck[bears[evidence.row]]] = True
         influence = (self.influence @ coefficients)[contributes]
         rarest = self.seen[:, coefficients != 0].sum(axis=0).min()
         return Contrast(float(self.elo @ coefficients), influence, min(int(rarest), len(influence)))

@@ -20,7 +20,7 @@ from tressette_bot.bots import REFERENCE_BOTS
 
 from tressette_tournament.local_host import HostFailed
 from tressette_tournament.progress import progress_for
-from tressette_tournament.ratings import PoolRatings, rate
+from tressette_tournament.ratings import PoolRatings, RatingFold
 from tressette_tournament.report import as_json, print_tables
 from tressette_tournament.results import read
 from tressette_tournament.runner import Outcome, RunError, Runner
@@ -134,16 +134,22 @@ def _load(file: Path, output: Path | None) -> Tournament:
 def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
     """Rate the folders together. wanted: whether one without results is refused."""
     torn: list[str] = []
+    found: dict[Path, int] = {}
+    fold = RatingFold()
     try:
         # All is read before anything is rated: damage is a better reason than what follows from it.
-        found = {folder: list(read(folder, torn)) for folder in folders}
-        pools = rate([result for results in found.values() for result in results])
+        for folder in folders:
+            found[folder] = 0
+            for result in read(folder, torn):
+                fold.add(result)
+                found[folder] += 1
+        pools = fold.rate()
     except (RecordError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for warning in torn:
         click.echo(f"warning: {warning}", err=True)
-    for folder, results in found.items():
-        if wanted and not results:
+    for folder, games in found.items():
+        if wanted and not games:
             raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
     return pools
 

@@ -7,6 +7,7 @@ estimate; one about which nothing can be said has "–" for its ±.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from rich import box
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from tressette_tournament.intervals import MIN_DECKS, Interval, Kind
 from tressette_tournament.ratings import BotRating, ComponentRatings, PairRating, PoolRatings
+from tressette_tournament.sprt import BIASED, Decision, SequentialTest
 
 _COLUMNS = ("#", "bot", "Elo", "± 95 %", "games", "sets", "points/deal", "score", "faults")
 _UNLIMITED = 10_000
@@ -121,6 +123,54 @@ def _footnotes(component: ComponentRatings) -> list[str]:
         _BOUND: any(interval.kind in (Kind.AT_LEAST, Kind.AT_MOST) for interval in intervals),
     }
     return [note for note, shown in needed.items() if shown]
+
+
+def print_stop(reason: str, console: Console) -> None:
+    """Say why the tournament opened no more deal sets (the words of stop_rules.py)."""
+    _line(console, f"No new deal sets were opened: {reason}.")
+
+
+def print_sprt(a: str, b: str, test: SequentialTest, console: Console) -> None:
+    """Print the test of a against b as it stands, and the match behind it."""
+    sprt, report, match = test.sprt, test.report, test.statistics
+    state = f"undecided after {report.sets} deal sets"
+    if report.decision is not Decision.UNDECIDED:
+        state = f"{report.decision} accepted after {report.sets} deal sets"
+    _line(console, f"SPRT of {a} against {b}: {state}")
+    bounds = f"H0: {sprt.elo0:+g}, H1: {sprt.elo1:+g} ({sprt.model} Elo)"
+    _line(console, f"  {bounds}, alpha {sprt.alpha:g}, beta {sprt.beta:g}")
+    _line(console, f"  LLR {report.llr:.2f} (H0 at {report.lower:.2f}, H1 at {report.upper:.2f})")
+    if match.score is not None:
+        los = "–" if match.los is None else f"{match.los:.1%}"
+        elo, nelo = _estimate(match.elo, match.elo_error), _estimate(match.nelo, match.nelo_error)
+        _line(console, f"  score {match.score:.4f} · Elo {elo} · normalized {nelo} · LOS {los}")
+    if report.decision is not Decision.UNDECIDED:
+        _line(console, f"  {BIASED}")
+
+
+def _estimate(value: float | None, error: float | None) -> str:
+    return "–" if value is None else f"{value:+z.1f} ± {'–' if error is None else f'{error:.1f}'}"
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def sprt_as_json(a: str, b: str, test: SequentialTest) -> dict[str, Any]:
+    """Plain data of the test of a against b: its settings, report, scores of sets (as "1/4") and match.
+
+    ``note`` is null until a decision makes the estimates biased.
+    """
+    decided = test.report.decision is not Decision.UNDECIDED
+    return {
+        "a": a,
+        "b": b,
+        **asdict(test.sprt),
+        **asdict(test.report),
+        "scores": {str(score): sets for score, sets in sorted(test.counts.items())},
+        "match": asdict(test.statistics),
+        "note": BIASED if decided else None,
+    }
 
 
 def as_json(pools: Iterable[PoolRatings]) -> dict[str, Any]:
