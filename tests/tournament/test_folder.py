@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 from tressette_tournament.decks import event_commitment, public_event_key
-from tressette_tournament.folder import Event, RunError, Stage, open_event, open_keys, working
+from tressette_tournament.folder import (
+    Event,
+    RunError,
+    Stage,
+    open_event,
+    open_keys,
+    say_ended,
+    say_revealed,
+    working,
+)
 from tressette_tournament.tournament_file import Format, Tournament, parse
 
 BOTS = "".join(f'[[bots]]\nname = "{name}"\nbot = "greedy"\n' for name in "abcd")
@@ -66,10 +75,12 @@ def test_a_new_event_has_one_stage_and_publishes_its_commitment_only(tmp_path: P
     assert kept(event) == {
         "tournament": "cup",
         "decks": "secret",
+        "revealed_sets": 0,
         "stages": [
             {"bots": ["a", "b"], "deal_sets": 10, "first_set": 0, "commitment": event_commitment(stage.key)}
         ],
     }
+    assert event.decks == f"decks secret, commitment {stage.commitment}"
     open_keys(event)
     assert kept(event)["stages"] == [
         {
@@ -89,6 +100,17 @@ def test_public_decks_have_no_secret(tmp_path: Path) -> None:
     assert kept(event)["decks"] == "public"
     assert not Path(event.tournament.output, "event.key").exists()
     assert open_event(cup(tmp_path, seed="nonna")) == event
+
+
+def test_what_a_session_leaves_behind_is_found_by_the_next(tmp_path: Path) -> None:
+    event = begun(cup(tmp_path))
+    say_revealed(event, 7)
+    say_ended(event, "the time is over")
+    again = begun(cup(tmp_path))
+    assert (again.ended, again.revealed_sets, again.stages) == ("the time is over", 7, event.stages)
+    grown = begun(cup(tmp_path, deal_sets=11), extend=True)
+    assert (grown.ended, grown.revealed_sets) == (None, 7)
+    assert begun(cup(tmp_path, deal_sets=11)) == grown
 
 
 # --- growing ---------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from tressette.rules.presets import PRESETS, resolve
 from tressette.rules.ruleset import FixedDeals
 from tressette_tournament import tournament_file
 from tressette_tournament.lineups import Copies, Pairs, Seatings
+from tressette_tournament.sprt import Model, Sprt
+from tressette_tournament.stop_rules import Stop
 from tressette_tournament.toml_source import TournamentFileError
 from tressette_tournament.tournament_file import (
     SPRT_SETS,
@@ -92,6 +94,8 @@ def test_defaults_are_filled_in() -> None:
         concurrency=32,
         output="/events/cup-run",
         max_tables=1000,
+        stop=Stop(),
+        sprt=None,
         clock=Clock(2000, 0, 0, 100),
         faults=Faults(1, 0, ()),
         place=Place("127.0.0.1:0", None, None, None, None, 60, 300),
@@ -212,11 +216,22 @@ def test_a_remote_bot_meets_a_deck_once_unless_the_file_says_otherwise() -> None
     assert (asked.seatings, asked.common_deals) == (Seatings.ALL, True)
 
 
+SPRT = """\
+[sprt]
+elo0 = -2.5
+elo1 = 3
+beta = 0.1
+model = "normalized"
+"""
+
+
 def test_an_sprt_fills_tables_of_individuals_with_copies() -> None:
-    text = (EVENT + BOTS).replace("deal_sets = 10", 'format = "sprt"')
+    text = (EVENT + BOTS + SPRT).replace("deal_sets = 10", 'format = "sprt"')
     assert read(text).copies is Copies.NONE
     found = read(text.replace("tressette-due-duplicate", "ciapano"))
     assert (found.copies, found.deal_sets) == (Copies.ONE_AGAINST_REST, SPRT_SETS)
+    assert found.sprt == Sprt(-2.5, 3.0, 0.05, 0.1, Model.NORMALIZED)
+    assert parse(dump(found), file="x", folder=FOLDER, reference_bots=REFERENCE) == found
 
 
 @pytest.mark.parametrize("format_", [Format.GAUNTLET, Format.SWISS, Format.KNOCKOUT, Format.LADDER])
@@ -243,7 +258,21 @@ def test_every_format_round_trips(format_: Format) -> None:
             "only for round-robin and gauntlet",
         ),
         (['format = "gauntlet"'], "bots", "gauntlet needs a bot with challenger = true"),
-        (['format = "sprt"', "[[bots]]", 'name = "c"', 'bot = "greedy"'], "bots", "the file has 3"),
+        (
+            ['format = "sprt"', *SPRT.splitlines(), "[[bots]]", 'name = "c"', 'bot = "greedy"'],
+            "bots",
+            "the file has 3",
+        ),
+        (['format = "sprt"'], "sprt.elo0", "missing, must be a number from -1000 to 1000"),
+        (['format = "sprt"', "[sprt]", "elo0 = 1", "elo1 = 1"], "sprt.elo1", "is not more than elo0"),
+        (['format = "sprt"', "[sprt]", "elo0 = 1", "elo1 = nan"], "sprt.elo1", "nan is not a number"),
+        (['format = "sprt"', "[sprt]", "elo0 = 0", "elo1 = 1", "alpha = 0"], "sprt.alpha", "not above 0"),
+        (['format = "sprt"', "[sprt]", 'model = "logistik"'], "sprt.model", "is not one of"),
+        (["[sprt]", "elo0 = 1"], "sprt", 'no effect: only for format = "sprt"'),
+        (['format = "sprt"', 'copies = "halves"', *SPRT.splitlines()], "tournament.copies", "of one shape"),
+        (["[stop]", "games = 0"], "stop.games", "0 is not a whole number"),
+        (["[stop]", "minutes = true"], "stop.minutes", "true is not a number from 0.01"),
+        (["[stop]", "minute = 3"], "stop.minute", "unknown key"),
         (["[server]", 'certificate = "c"'], "server.certificate", "certificate and key belong together"),
         (["[server]", 'client_ca = "c"'], "server.client_ca", "no effect without certificate and key"),
         (["[server]", 'listen = "here"'], "server.listen", "'here' is not HOST:PORT"),
@@ -626,6 +655,8 @@ def test_dump_writes_every_default() -> None:
         output = "/events/cup-run"
         max_tables = 1000
 
+        [stop]
+
         [clock]
         move_ms = 2000
         bank_ms = 0
@@ -726,6 +757,8 @@ def tournaments(draw: st.DrawFn) -> Tournament:
         concurrency=draw(st.integers(1, 10_000)),
         output=draw(PATHS),
         max_tables=draw(st.integers(7, 1_000_000)),
+        stop=Stop(*(draw(st.none() | st.integers(1, 1000)) for _ in range(4))),
+        sprt=None,
         clock=Clock(draw(st.integers(1, 3_600_000)), *(draw(st.integers(0, 60_000)) for _ in range(3))),
         faults=Faults(draw(st.integers(0, 10)), draw(st.integers(0, 1_000_000)), draw(policies())),
         place=Place("127.0.0.1:0", None, None, None, None, 60, draw(st.integers(1, 604_800))),

@@ -4,7 +4,8 @@ In it::
 
     tournament.toml   the resolved tournament file; can itself be run
     event.json        what anybody may know of the event: its stages, each with the commitment to its key, and
-                      with the key itself once the event is over
+                      with the key itself once the event is over; why it was ended early; below which number
+                      all deal sets are revealed
     event.key         the secrets from which decks, handles and bot seeds are drawn, one a stage (mode 0600);
                       absent when the file has a public ``seed``
     lock              held by the running runner, whose process id it names
@@ -28,7 +29,7 @@ import os
 import secrets
 import time
 import tomllib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,10 +68,25 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a run is of. stages: at least one, in order."""
+    """What a run is of. stages: at least one, in order. ended: why it was ended before all was played, None
+    if it was not. revealed_sets: every deal set with a number below this has been revealed."""
 
     tournament: Tournament
     stages: tuple[Stage, ...]
+    ended: str | None = None
+    revealed_sets: int = 0
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return Path(self.tournament.output)
+
+    @property
+    def decks(self) -> str:
+        """What is published of its decks before bots connect."""
+        if self.tournament.seed is not None:
+            return "decks public: they are drawn from the seed in the tournament file"
+        return "decks secret, commitment " + ", ".join(stage.commitment for stage in self.stages)
 
     def key_of(self, set_number: int) -> bytes:
         """The key from which the decks with this set number are drawn."""
@@ -133,9 +149,9 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
                 f"{folder} has games but no tournament.toml, which says of what tournament: put it "
                 "back, or choose another output"
             )
-        stages = _begin(tournament, folder)
+        event = _begin(tournament, folder)
         write(path, text, 0o644)
-        return Event(tournament, stages)
+        return event
     kept = _read_text(path, "TOML", tomllib.loads)
     different = differences(kept, text)
     grows = bool(different) and all(_is_extension(tournament, kept, *one) for one in different)
@@ -145,12 +161,12 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
         )
     if different and not (grows and extend):
         raise RunError(_refusal(folder, path, different, grows))
-    stages = _kept_stages(tournament, folder)
+    event = _kept_event(tournament, folder)
     if grows:
-        stages = _extended(tournament, folder, stages)
+        event = _extended(event)
     if kept != text:  # extended, or moved
         write(path, text, 0o644)
-    return Event(tournament, stages)
+    return event
 
 
 def has_games(folder: Path) -> bool:
@@ -159,36 +175,52 @@ def has_games(folder: Path) -> bool:
     return any(record.stat().st_size for record in records)
 
 
+def say_ended(event: Event, reason: str) -> None:
+    """Note that a stop rule has ended the event: a later session opens no deal set either."""
+    _change(event.folder, {"ended": reason})
+
+
+def say_revealed(event: Event, sets: int) -> None:
+    """Note that every deal set with a number below ``sets`` has been revealed."""
+    _change(event.folder, {"revealed_sets": sets})
+
+
 def open_keys(event: Event) -> None:
     """Say the keys of an event that is over, so that anybody can draw its decks again."""
-    folder = Path(event.tournament.output)
-    if event.tournament.seed is None:
-        _write_stages(event.tournament, folder, event.stages, opened=True)
+    _change(event.folder, {"stages": [_stage_data(stage, opened=True) for stage in event.stages]})
+
+
+def _change(folder: Path, changes: Mapping[str, object]) -> None:
+    path = folder / "event.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    write(path, json.dumps({**data, **changes}, indent=2) + "\n", 0o644)
 
 
 # --- stages ----------------------------------------------------------------------------------------
 
 
-def _begin(tournament: Tournament, folder: Path) -> tuple[Stage, ...]:
+def _begin(tournament: Tournament, folder: Path) -> Event:
     if has_games(folder) and tournament.seed is None and not (folder / "event.key").exists():
         raise RunError(_key_missing(folder))
-    stage = Stage(
-        tuple(bot.name for bot in tournament.bots), tournament.deal_sets, 0, _key(tournament, folder, 0)
-    )
-    _write_stages(tournament, folder, [stage])
-    return (stage,)
+    names = tuple(bot.name for bot in tournament.bots)
+    event = Event(tournament, (Stage(names, tournament.deal_sets, 0, _key(tournament, folder, 0)),))
+    _write_event(event)
+    return event
 
 
-def _extended(tournament: Tournament, folder: Path, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    last = stages[-1]
+def _extended(event: Event) -> Event:
+    """The event with what its tournament file has more than its last stage; it goes on in any case."""
+    tournament, last = event.tournament, event.stages[-1]
     bots = tuple(bot.name for bot in tournament.bots)
-    if (bots, tournament.deal_sets) == (last.bots, last.deal_sets):
-        return stages  # another stop rule, or cut off while it was extended
-    stage = Stage(
-        bots, tournament.deal_sets, last.first_set + _width(stages), _key(tournament, folder, len(stages))
-    )
-    _write_stages(tournament, folder, [*stages, stage])
-    return (*stages, stage)
+    stages = event.stages
+    # Otherwise another stop rule, or it was cut off while it was extended.
+    if (bots, tournament.deal_sets) != (last.bots, last.deal_sets):
+        first_set = last.first_set + _width(stages)
+        key = _key(tournament, event.folder, len(stages))
+        stages = (*stages, Stage(bots, tournament.deal_sets, first_set, key))
+    event = replace(event, stages=stages, ended=None)
+    _write_event(event)
+    return event
 
 
 def _width(stages: Sequence[Stage]) -> int:
@@ -198,12 +230,13 @@ def _width(stages: Sequence[Stage]) -> int:
     return last.deal_sets - before.deal_sets if before and before.bots == last.bots else last.deal_sets
 
 
-def _kept_stages(tournament: Tournament, folder: Path) -> tuple[Stage, ...]:
+def _kept_event(tournament: Tournament, folder: Path) -> Event:
     path = folder / "event.json"
     if not path.exists():
         raise RunError(f"{path} is missing, which says how the event has grown; put it back")
-    data = _read_text(path, "JSON", json.loads)
+    data = json.loads(_read_text(path, "JSON", json.loads))
     try:
+        kept = data["stages"]
         stages = tuple(
             Stage(
                 tuple(one["bots"]),
@@ -211,36 +244,38 @@ def _kept_stages(tournament: Tournament, folder: Path) -> tuple[Stage, ...]:
                 one["first_set"],
                 _key(tournament, folder, number, old=True),
             )
-            for number, one in enumerate(json.loads(data)["stages"])
+            for number, one in enumerate(kept)
         )
-        commitments = [one["commitment"] for one in json.loads(data)["stages"]]
+        event = Event(tournament, stages, data.get("ended"), data["revealed_sets"])
+        commitments = [one["commitment"] for one in kept]
     except (KeyError, TypeError) as error:
         raise RunError(f"{path} is damaged: {error!r}") from None
-    for stage, commitment in zip(stages, commitments, strict=True):
-        if stage.commitment != commitment:
-            raise RunError(f"{folder / 'event.key'} is not the key that {path} was made with")
-    return stages
+    if not stages:
+        raise RunError(f"{path} is damaged: no stages")
+    if [stage.commitment for stage in stages] != commitments:
+        raise RunError(f"{folder / 'event.key'} is not the key that {path} was made with")
+    return event
 
 
-def _write_stages(
-    tournament: Tournament, folder: Path, stages: Sequence[Stage], *, opened: bool = False
-) -> None:
-    public = tournament.seed is not None
+def _write_event(event: Event) -> None:
+    public = event.tournament.seed is not None
     data = {
-        "tournament": tournament.name,
+        "tournament": event.tournament.name,
         "decks": "public" if public else "secret",
-        "stages": [
-            {
-                "bots": list(stage.bots),
-                "deal_sets": stage.deal_sets,
-                "first_set": stage.first_set,
-                "commitment": stage.commitment,
-                **({"key": stage.key.hex()} if public or opened else {}),
-            }
-            for stage in stages
-        ],
+        "revealed_sets": event.revealed_sets,
+        "stages": [_stage_data(stage, opened=public) for stage in event.stages],
     }
-    write(folder / "event.json", json.dumps(data, indent=2) + "\n", 0o644)
+    write(event.folder / "event.json", json.dumps(data, indent=2) + "\n", 0o644)
+
+
+def _stage_data(stage: Stage, *, opened: bool) -> dict[str, object]:
+    return {
+        "bots": list(stage.bots),
+        "deal_sets": stage.deal_sets,
+        "first_set": stage.first_set,
+        "commitment": stage.commitment,
+        **({"key": stage.key.hex()} if opened else {}),
+    }
 
 
 # --- keys ------------------------------------------------------------------------------------------

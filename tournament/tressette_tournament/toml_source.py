@@ -110,6 +110,12 @@ class Section:
             return value
         return self._refuse(key, value, f"a whole number from {low} to {high}", low)
 
+    def number(self, key: str, default: float | Missing, low: float, high: float) -> float:
+        value = self._get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
+            return float(value)
+        return self._refuse(key, value, f"a number from {low:g} to {high:g}", low)
+
     def flag(self, key: str, default: bool) -> bool:
         value = self._get(key, default)
         return value if isinstance(value, bool) else self._refuse(key, value, "true or false", default)
@@ -274,10 +280,11 @@ def _skip_value(text: str, position: int) -> int:
 # --- writing ---------------------------------------------------------------------------------------
 
 
-def pair(key: str, value: str | int | Iterable[str]) -> str:
+def pair(key: str, value: str | float | Iterable[str]) -> str:
+    """A line of TOML."""
     if isinstance(value, str):
         return f"{key} = {quoted(value)}"
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         return f"{key} = {str(value).lower()}"
     return f"{key} = [{', '.join(map(quoted, value))}]"
 

@@ -23,6 +23,17 @@ file". The keys, with their defaults::
     concurrency = 32           # games at once
     output = "cups/1"          # folder, relative to this file; default: cup.toml gives cup-run
     max_tables = 1000          # groups of bots that meet at most, for each preset (round-robin, gauntlet)
+    [stop]                     # ends the event early; deal sets that are open are finished and count
+    games = 10000              # when so many games have a result
+    deal_sets = 1000           # or so many deal sets are complete
+    minutes = 480              # or so long it has been at work, all its sessions together
+    error_below = 10           # or every bot's ± is under this, in Elo; looked at every 10 decks from 30 on
+    # [sprt]                   # sprt: required
+    # elo0 = 0                 # H0: the first bot is so much stronger than the second, in Elo
+    # elo1 = 5                 # H1: so much
+    # alpha = 0.05             # chance to accept H1 where H0 holds
+    # beta = 0.05              # and the reverse
+    # model = "logistic"       # what Elo means: or "normalized"
     [clock]
     move_ms = 2000             # milliseconds for each decision; 0: no limit of its own
     bank_ms = 0                # drawn on when move_ms is used up
@@ -94,6 +105,8 @@ from tressette.rules.ruleset import End, Partners, RuleSet
 
 from tressette_tournament.commands import search_path, why_not_found
 from tressette_tournament.lineups import Copies, LineUp, Pairs, Seatings, Table, line_ups
+from tressette_tournament.sprt import Model, Sprt, SprtError
+from tressette_tournament.stop_rules import Stop
 from tressette_tournament.toml_source import (
     REQUIRED,
     Missing,
@@ -221,6 +234,8 @@ class Tournament:
     concurrency: int
     output: str
     max_tables: int
+    stop: Stop
+    sprt: Sprt | None
     clock: Clock
     faults: Faults
     place: Place
@@ -303,7 +318,7 @@ def differences(kept: str, text: str) -> list[tuple[str, object, object]]:
 
 def _tournament(root: Section, stem: str, folder: Path, reference_bots: Collection[str]) -> Tournament:
     event, place = root.section("tournament"), root.section("server")
-    clock, faults = root.section("clock"), root.section("faults")
+    clock, faults, stop = root.section("clock"), root.section("faults"), root.section("stop")
     presets = _presets(event, root.section("preset_options"))
     format_ = event.choice("format", Format.ROUND_ROBIN)
     sections = root.sections("bots")
@@ -329,6 +344,8 @@ def _tournament(root: Section, stem: str, folder: Path, reference_bots: Collecti
         max_tables=_only(
             event, "max_tables", 1000, 1, 1_000_000, format_, Format.ROUND_ROBIN, Format.GAUNTLET
         ),
+        stop=_stop(stop),
+        sprt=_sprt(root, format_),
         clock=_clock(clock),
         faults=_faults(faults),
         place=_place(place, folder),
@@ -337,7 +354,7 @@ def _tournament(root: Section, stem: str, folder: Path, reference_bots: Collecti
     most_seats = max((result.table(preset).most_seats for preset in presets), default=1)
     bots = tuple(_bot(section, folder, reference_bots, most_seats, format_) for section in sections)
     result = replace(result, bots=bots)
-    for section in (root, event, clock, faults, place):
+    for section in (root, event, clock, faults, stop, place):
         section.close()
     if root.source.sound:
         _check_tables(event, result)
@@ -365,6 +382,41 @@ def _copies(format_: Format, presets: Iterable[PresetChoice]) -> Copies:
     """The default of ``copies``."""
     individuals = any(not choice.rules.pairs and choice.rules.players > 2 for choice in presets)
     return Copies.ONE_AGAINST_REST if format_ is Format.SPRT and individuals else Copies.NONE
+
+
+def _stop(section: Section) -> Stop:
+    return Stop(
+        games=section.whole("games", REQUIRED, 1, 1_000_000_000) if section.has("games") else None,
+        deal_sets=section.whole("deal_sets", REQUIRED, 1, 1_000_000_000)
+        if section.has("deal_sets")
+        else None,
+        minutes=section.number("minutes", REQUIRED, 0.01, 1_000_000) if section.has("minutes") else None,
+        error_below=section.number("error_below", REQUIRED, 0.1, 1000)
+        if section.has("error_below")
+        else None,
+    )
+
+
+def _sprt(root: Section, format_: Format) -> Sprt | None:
+    if format_ is not Format.SPRT:
+        if root.has("sprt"):
+            root.problem("sprt", 'no effect: only for format = "sprt"')
+        return None
+    section = root.section("sprt")
+    settings = {
+        "elo0": section.number("elo0", REQUIRED, -1000, 1000),
+        "elo1": section.number("elo1", REQUIRED, -1000, 1000),
+        "alpha": section.number("alpha", 0.05, 0, 0.5),
+        "beta": section.number("beta", 0.05, 0, 0.5),
+    }
+    model = section.choice("model", Model.LOGISTIC)
+    section.close()
+    if root.source.sound:
+        try:
+            return Sprt(**settings, model=model)
+        except SprtError as error:
+            section.problem(error.field, str(error).partition(": ")[2])
+    return None
 
 
 def _clock(section: Section) -> Clock:
@@ -631,6 +683,8 @@ def _check_format(event: Section, tournament: Tournament, most_bots: int) -> Non
             bots.problem(("bots",), f"sprt is between two bots, the file has {len(tournament.bots)}")
         if len(tournament.presets) != 1:
             event.problem("presets", "sprt decides on one preset")
+        if tournament.copies is Copies.HALVES:
+            event.problem("copies", 'sprt needs "one-against-rest": sets of one shape')
     if tournament.format is Format.GAUNTLET:
         challengers = sum(bot.challenger for bot in tournament.bots)
         field = len(tournament.bots) - challengers
@@ -715,6 +769,9 @@ def _dump_event(tournament: Tournament) -> Iterator[str]:
     yield pair("output", tournament.output)
     if tournament.format in (Format.ROUND_ROBIN, Format.GAUNTLET):
         yield pair("max_tables", tournament.max_tables)
+    yield from ("", "[stop]", *_dump_fields(tournament.stop))
+    if tournament.sprt is not None:
+        yield from ("", "[sprt]", *_dump_fields(tournament.sprt))
     yield from ("", "[clock]", *_dump_fields(tournament.clock))
     faults = tournament.faults
     yield from ("", "[faults]", pair("illegal_retries", faults.illegal_retries))
@@ -730,7 +787,7 @@ def _dump_place(tournament: Tournament) -> Iterator[str]:
             yield line
 
 
-def _dump_fields(settings: Clock | Place) -> Iterator[str]:
+def _dump_fields(settings: Stop | Sprt | Clock | Place) -> Iterator[str]:
     """Every field that has a value."""
     for field in fields(settings):
         value = getattr(settings, field.name)
