@@ -40,9 +40,9 @@ class Layer:
 
 _PURE = (
     *("__future__", "collections", "dataclasses", "difflib", "enum", "fractions", "functools", "hashlib"),
-    *("itertools", "json", "types", "typing"),
+    *("hmac", "itertools", "json", "types", "typing"),
 )
-_NO_LOOP = (*_PURE, "hmac", "os", "pathlib")
+_NO_LOOP = (*_PURE, "os", "pathlib")
 
 LAYERS = {
     "tressette.rules": Layer(standard=_PURE),

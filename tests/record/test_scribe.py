@@ -27,12 +27,13 @@ from tressette.rules.events import (
 from tressette.rules.match import Match
 from tressette.rules.presets import PRESETS, resolve
 from tressette.rules.ruleset import RuleSet
+from tressette.rules.suits import exchanged
 
 Line = dict[str, Any]
 
 EVERY_LINE = {"game", "attempt"}
 MATCH = EVERY_LINE | {
-    *("tournament", "preset", "rules", "rules_hash", "commitment", "deal_set", "deck"),
+    *("tournament", "preset", "rules", "rules_hash", "commitment", "suits", "deal_set", "deck"),
     *("bots", "versions", "partners_drawn"),
 }
 TRICK = EVERY_LINE | {
@@ -435,7 +436,16 @@ def test_the_commitment_binds_seed_and_salt() -> None:
     other_seed = game_spec(seed=bytes(31) + b"\1")
     assert spec.commitment != other_seed.commitment
     assert len(spec.commitment) == 64
-    assert spec.with_deck("renamed").commitment == spec.commitment
+    assert game_spec("another game", bots="dcba").commitment == spec.commitment
+
+
+def test_a_game_is_dealt_under_its_suits() -> None:
+    spec = game_spec(rules=resolve("traversone-003-21-duplicate"))
+    other = game_spec("g2", rules=spec.rules)
+    assert spec.suits != other.suits
+    for one in (spec, other):
+        deck = seeded(one.seed)(Phase.MAIN, 1, 1, CARDS)
+        assert list(one.decks(Phase.MAIN, 1, 1, CARDS)) == [exchanged(one.suits)[card] for card in deck]
 
 
 def test_secrets_differ_by_everything_but_the_attempt() -> None:

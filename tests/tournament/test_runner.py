@@ -95,8 +95,13 @@ def test_every_scheduled_game_is_played_once(whole: CommandRun) -> None:
 
 def test_decks_are_named_alike_where_they_are_alike(whole: CommandRun) -> None:
     games = {game.id: game for game in scheduled(whole.file)}
-    names = {(games[line["game"]].deck, line["deck"], line["commitment"]) for line in results(whole.folder)}
-    assert len(names) == len({deck for deck, _, _ in names}) == len({name for _, name, _ in names})
+    names = {(games[line["game"]].deck, line["deck"]) for line in results(whole.folder)}
+    assert len(names) == len({deck for deck, _ in names}) == len({name for _, name in names})
+
+
+def test_nothing_that_bots_are_told_names_the_deck(whole: CommandRun) -> None:
+    commitments = Counter(line["commitment"] for line in results(whole.folder))
+    assert set(commitments.values()) == {1}
 
 
 def test_the_tricks_of_every_game_are_there(whole: CommandRun) -> None:

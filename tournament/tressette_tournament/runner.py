@@ -41,7 +41,7 @@ from tressette.record.reader import begun_attempts
 from tressette.record.writer import free_writer
 from tressette.rules.ruleset import RuleSet
 
-from tressette_tournament.decks import KEY_BYTES, deck_salt, deck_seed, public_event_key
+from tressette_tournament.decks import KEY_BYTES, deck_name, deck_seed, game_salt, public_event_key
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
 from tressette_tournament.results import GameResult, read_games
@@ -261,7 +261,7 @@ class Runner:
     def _spec(self, game: Game) -> GameSpec:
         rules = self._rules[game.preset]
         rules_hash = rules.hash()
-        spec = GameSpec(
+        return GameSpec(
             game=game.id,
             attempt=game.attempt,
             tournament=self.tournament.name,
@@ -270,12 +270,10 @@ class Runner:
             bots=game.seats,
             deal_set=game.deal_set,
             set_size=game.set_size,
-            deck="",
+            deck=deck_name(self._key, rules_hash, game.deck_number),
             seed=deck_seed(self._key, rules_hash, game.deck_number),
-            salt=deck_salt(self._key, rules_hash, game.deck_number),
+            salt=game_salt(self._key, game.id),
         )
-        # Folders that were dealt from the same decks must name them alike, so the name is the commitment.
-        return spec.with_deck(spec.commitment[:16])
 
     # -- what happens ---------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from tressette.record.game import GameSpec, seat_secret
 from tressette.record.scribe import Scribe
 from tressette.record.writer import Recorder
 from tressette.rules.actions import Action
-from tressette.rules.deck import seeded
 from tressette.rules.errors import ActionError, MalformedAction
 from tressette.rules.events import DealVoided, Event, FaultCommitted, FaultEffect, FaultKind
 from tressette.rules.match import Match
@@ -64,7 +63,7 @@ class Game:
         """``handles``: those of the players in their order, where they are not to be drawn from the key."""
         self.spec = spec
         self.config = config
-        self.match = Match(spec.rules, seeded(spec.seed))
+        self.match = Match(spec.rules, spec.decks)
         self.log: list[Event] = []
         self.wire: list[Any] = []
         self.steps: list[Step] = []

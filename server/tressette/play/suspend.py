@@ -31,7 +31,6 @@ from tressette.record.game import GameSpec
 from tressette.rules.accuse import Combination
 from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
 from tressette.rules.cards import parse_card
-from tressette.rules.deck import seeded
 from tressette.rules.errors import RulesError
 from tressette.rules.events import Event, FaultCommitted, FaultEffect, FaultKind
 from tressette.rules.match import Match
@@ -212,7 +211,7 @@ def game_restored(data: Mapping[str, Any], sessions: Container[str | None]) -> S
     """Play a suspended match to where it stood. Raises SuspensionError."""
     try:
         spec = GameSpec.from_json(data["spec"])
-        match = Match(spec.rules, seeded(spec.seed))
+        match = Match(spec.rules, spec.decks)
         steps: list[Step] = []
         happened: list[Happened] = [(match.start(), 0, 0)]
         for one in data["steps"]:

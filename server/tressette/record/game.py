@@ -9,17 +9,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from tressette.rules.deck import DeckSource, seeded
 from tressette.rules.ruleset import RuleSet
+from tressette.rules.suits import suit_order, with_suits
 
 
 @dataclass(frozen=True, slots=True)
 class GameSpec:
     """One game to play. game: id; attempt: from 1, raised when a cut-off game is played again; bots:
     names by seat; deal_set, set_size: the set and how many games it has; deck: id of the deck seed,
-    equal for all games dealt from it; seed: the 32-byte deck seed; salt: of its commitment."""
+    equal for all games dealt from it; seed: the 32-byte deck seed; salt: of the commitment, another for
+    each game: bots are told the commitment, and must not see by it that they have met the deck before."""
 
     game: str
     attempt: int
@@ -35,12 +38,18 @@ class GameSpec:
 
     @property
     def commitment(self) -> str:
-        """SHA-256 (hex) of seed and salt: binds the arena to the deck before the first card."""
-        return hashlib.sha256(self.seed + self.salt).hexdigest()
+        """What binds the arena to the deck before the first card (hex)."""
+        return commitment(self.seed, self.salt)
 
-    def with_deck(self, deck: str) -> GameSpec:
-        """The same game with another name for its deck."""
-        return replace(self, deck=deck)
+    @property
+    def suits(self) -> str:
+        """The suit order that the game is dealt under (``tressette.rules.suits``)."""
+        return suit_order(self.seed, self.game, self.rules)
+
+    @property
+    def decks(self) -> DeckSource:
+        """The decks of the game as they are dealt."""
+        return with_suits(seeded(self.seed), self.suits)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``from_json`` is the inverse."""
@@ -74,6 +83,11 @@ class GameSpec:
             seed=bytes.fromhex(data["seed"]),
             salt=bytes.fromhex(data["salt"]),
         )
+
+
+def commitment(seed: bytes, salt: bytes) -> str:
+    """SHA-256 (hex) of a deck seed and a salt."""
+    return hashlib.sha256(seed + salt).hexdigest()
 
 
 def seat_secret(key: bytes, purpose: str, spec: GameSpec, seat: int) -> bytes:

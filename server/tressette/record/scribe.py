@@ -101,6 +101,7 @@ class Scribe:
             rules=spec.rules.options(),
             rules_hash=spec.rules.hash(),
             commitment=spec.commitment,
+            suits=spec.suits,
             deal_set=spec.deal_set,
             deck=spec.deck,
             bots=list(spec.bots),
