@@ -42,7 +42,7 @@ _PURE = (
     *("__future__", "collections", "dataclasses", "difflib", "enum", "fractions", "functools", "hashlib"),
     *("hmac", "itertools", "json", "types", "typing"),
 )
-_NO_LOOP = (*_PURE, "os", "pathlib")
+_NO_LOOP = (*_PURE, "os", "pathlib", "re")
 
 LAYERS = {
     "tressette.rules": Layer(standard=_PURE),
@@ -50,7 +50,10 @@ LAYERS = {
     "tressette.play": Layer(("tressette.rules", "tressette.record"), ("structlog",)),
     "tressette.wire": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.v1"),
-        ("google", "grpc", "grpc_health", "grpc_reflection", "orjson", "prometheus_client", "structlog"),
+        (
+            *("google", "grpc", "grpc_health", "grpc_reflection", "grpc_status"),
+            *("orjson", "prometheus_client", "structlog"),
+        ),
     ),
     "tressette.commands": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.wire"),
