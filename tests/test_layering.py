@@ -55,6 +55,8 @@ LAYERS = {
             *("orjson", "prometheus_client", "structlog"),
         ),
     ),
+    # What anybody may ask of an arena it asks as a client.
+    "tressette.commands.reveal": Layer(("tressette.record", "tressette_bot"), ("click",)),
     "tressette.commands": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.wire"),
         ("click", "grpc", "structlog"),

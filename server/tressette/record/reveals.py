@@ -27,7 +27,11 @@ import orjson
 from tressette.record.game import GameSpec, commitment
 from tressette.record.reader import DamagedRecord
 from tressette.record.replay import RecordedGame, ReplayDiffers, replay_game
-from tressette.rules.deck import SEED_BYTES, seeded
+from tressette.rules.cards import cards_of, mask_of, parse_cards
+from tressette.rules.deck import SEED_BYTES, Phase, seeded
+from tressette.rules.errors import RulesError
+from tressette.rules.layout import cards_in_play, lay_out
+from tressette.rules.ruleset import FirstLead, Partners, RuleSet
 from tressette.rules.suits import suit_order, with_suits
 
 SCHEMA: Final = 1
@@ -235,3 +239,36 @@ def deck_matches(game: RecordedGame, seed: bytes, salt: bytes) -> str | None:
     except ReplayDiffers as differs:
         return differs.reason
     return None
+
+
+def hand_matches(line: Mapping[str, Any], reveal: Reveal) -> str | None:
+    """Why a hand that a bot was dealt is not from this deck, None if it is.
+
+    ``line`` is what the bot wrote down: ``rules`` (all options by name), its ``seat``, ``phase`` (``main`` or
+    ``tie_break``), ``deal`` and ``dealt`` (number and attempt of the deal), ``dealer``, ``active`` (the seats
+    that play) and its ``hand`` as dealt, cards separated by blanks. Raises ValueError for any other line.
+    """
+    try:
+        rules = RuleSet.from_options(line["rules"])
+        phase = {"main": Phase.MAIN, "tie_break": Phase.TIE_BREAK}[line["phase"]]
+        active = [int(seat) for seat in line["active"]]
+        cards = cards_in_play(rules, len(active))
+        order = suit_order(reveal.seed, reveal.game, rules)
+        deck = with_suits(seeded(reveal.seed), order)(phase, line["deal"], line["dealt"], cards)
+        giver = 0 if _before_the_dealer(rules, phase, line["deal"]) else line["dealer"]
+        dealt = lay_out(deck, rules, active, giver).hands[line["seat"]]
+        held = mask_of(parse_cards(line["hand"]))
+    except (LookupError, TypeError, AttributeError, OverflowError, RulesError) as error:
+        raise ValueError(f"no dealt hand: {error!r}") from error
+    if held != dealt:
+        return f"the hand is {line['hand']!r}, the deck deals {' '.join(map(str, cards_of(dealt)))!r}"
+    return None
+
+
+def _before_the_dealer(rules: RuleSet, phase: Phase, deal: int) -> bool:
+    """Whether seat 0 hands the cards out and the dealer is named by them (``rules.match``, decision 6)."""
+    return (
+        (phase, deal) == (Phase.MAIN, 1)
+        and rules.first_lead is FirstLead.FOUR_OF_DENARI_FIRST_DEAL
+        and rules.partners is Partners.FIXED
+    )

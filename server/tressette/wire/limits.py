@@ -43,13 +43,16 @@ class Budget:
         self._left = burst
         self._at = now
 
-    def charge(self, now: float, cost: int = 1) -> bool:
-        """Take something in at ``now``, in seconds on any clock; False for a sender that is over it. What it
-        was refused it has sent all the same."""
-        earned = (now - self._at) * self._per_s
-        self._left = min(self._burst, self._left + earned) - cost
+    def charge(self, now: float, cost: float = 1) -> bool:
+        """Take something in at ``now``, in seconds on any clock; False for a sender that is over it, and
+        then it costs nothing. More than the burst never costs more than the burst."""
+        self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
         self._at = now
-        return self._left >= 0
+        cost = min(cost, self._burst)
+        if self._left < cost:
+            return False
+        self._left -= cost
+        return True
 
 
 class Refusal(Exception):
