@@ -40,7 +40,7 @@ class Layer:
 
 _PURE = (
     *("__future__", "collections", "dataclasses", "difflib", "enum", "fractions", "functools", "hashlib"),
-    *("hmac", "itertools", "json", "types", "typing"),
+    *("hmac", "itertools", "json", "string", "types", "typing"),
 )
 _NO_LOOP = (*_PURE, "os", "pathlib", "re")
 
