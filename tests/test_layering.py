@@ -40,9 +40,9 @@ class Layer:
 
 _PURE = (
     *("__future__", "collections", "dataclasses", "difflib", "enum", "fractions", "functools", "hashlib"),
-    *("hmac", "itertools", "json", "types", "typing"),
+    *("hmac", "itertools", "json", "string", "types", "typing"),
 )
-_NO_LOOP = (*_PURE, "os", "pathlib")
+_NO_LOOP = (*_PURE, "os", "pathlib", "re")
 
 LAYERS = {
     "tressette.rules": Layer(standard=_PURE),
@@ -50,8 +50,13 @@ LAYERS = {
     "tressette.play": Layer(("tressette.rules", "tressette.record"), ("structlog",)),
     "tressette.wire": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.v1"),
-        ("google", "grpc", "grpc_health", "grpc_reflection", "orjson", "prometheus_client", "structlog"),
+        (
+            *("google", "grpc", "grpc_health", "grpc_reflection", "grpc_status"),
+            *("orjson", "prometheus_client", "structlog"),
+        ),
     ),
+    # What anybody may ask of an arena it asks as a client.
+    "tressette.commands.reveal": Layer(("tressette.record", "tressette_bot"), ("click",)),
     "tressette.commands": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.wire"),
         ("click", "grpc", "structlog"),

@@ -146,6 +146,6 @@ def test_the_three_packages_are_in_the_wheel() -> None:
     assert tops == {str(Path(package).parent) for package in packages}
 
 
-@pytest.mark.parametrize("name", ["grpcio-health-checking", "grpcio-reflection"])
+@pytest.mark.parametrize("name", ["grpcio-health-checking", "grpcio-reflection", "grpcio-status"])
 def test_the_companions_of_grpcio_have_its_floor(name: str) -> None:
     assert _floor(name) == _floor("grpcio")

@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "bot": ("tressette_bot.cli", "bot", "Run one of the reference bots.", ""),
     "rules": ("tressette.commands.rules", "rules", "List and show presets and their options.", ""),
     "replay": ("tressette.commands.replay", "replay", "Show a recorded game trick by trick.", ""),
+    "reveal": ("tressette.commands.reveal", "reveal", "Fetch and check revealed decks.", ""),
     "tournament": ("tressette_tournament.cli", "tournament", "Run rated tournaments.", "tournament"),
     "ratings": ("tressette_tournament.cli", "ratings", "Rate the bots from the logs of a run.", "tournament"),
 }

@@ -506,7 +506,7 @@ async def test_address_and_token_come_from_the_environment(monkeypatch: pytest.M
     ],
 )
 def test_plain_text_only_on_loopback(address: str, loopback: bool) -> None:
-    assert client._is_loopback(address) == loopback
+    assert client.is_loopback(address) == loopback
 
 
 async def _python(code: str, *arguments: str) -> asyncio.subprocess.Process:

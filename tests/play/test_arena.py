@@ -68,7 +68,8 @@ async def test_games_start_in_order_as_there_is_room() -> None:
     for _ in range(5):
         table.finish()
         await settle()
-    assert [result["game"] for result in table.results] == ["g0", "g1", "g2", "g3", "g4"]
+    assert [line["game"] for line in table.record.of("match")] == ["g0", "g1", "g2", "g3", "g4"]
+    assert len(table.results) == 5
 
 
 async def test_two_seats_of_a_game_never_share_a_session() -> None:

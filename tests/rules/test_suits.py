@@ -92,7 +92,7 @@ def test_the_code_of_the_document_gives_the_same_orders(seed: bytes, game: str, 
 @pytest.mark.parametrize("preset", ["traversone-003-21", "tressette-21"])
 def test_every_order_comes_equally_often(preset: str) -> None:
     rules, games = resolve(preset), 4800
-    count = Counter(suit_order(bytes(32), f"g{number}", rules) for number in range(games))
+    count = Counter(suit_order(bytes(32), f"s{number}-g0", rules) for number in range(games))
     expected = games / {"dcsb": 24, "csb": 6}[letters(rules)]
     assert len(count) == games / expected
     chi_squared = sum((found - expected) ** 2 / expected for found in count.values())
@@ -229,11 +229,15 @@ def test_a_removed_card_stays_away(seed: bytes, game: str, removed: str) -> None
     assert dealt == mask_of(CARDS) ^ 1 << parse_card(removed)
 
 
-def test_two_games_of_a_deck_mostly_look_different() -> None:
-    rules = resolve("traversone-003-21-duplicate")
-    hands = set()
-    for game in ("g0", "g1", "g2", "g3"):
-        (started,) = Match(rules, with_suits(seeded(bytes(32)), suit_order(bytes(32), game, rules))).start()
-        assert isinstance(started, DealStarted)
-        hands.add(started.hands)
-    assert len(hands) == 4
+@given(seed=SEEDS, family=GAMES.filter(lambda text: not text[-1].isdecimal()), first=st.integers(0, 30))
+def test_the_games_of_a_deal_set_look_different(seed: bytes, family: str, first: int) -> None:
+    for preset, count in (("traversone-003-21", 24), ("tressette-21", 6)):
+        rules = resolve(preset)
+        orders = {suit_order(seed, f"{family}{first + number}", rules) for number in range(count)}
+        assert len(orders) == count
+        hands = set()
+        for order in orders:
+            started = Match(rules, with_suits(seeded(seed), order)).start()[0]
+            assert isinstance(started, DealStarted)
+            hands.add(started.hands)
+        assert len(hands) == count

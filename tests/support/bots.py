@@ -10,6 +10,7 @@ from tressette.rules.deck import seeded
 from tressette.rules.events import Event, MatchEnded
 from tressette.rules.match import Match
 from tressette.rules.ruleset import RuleSet
+from tressette.rules.suits import AS_SHUFFLED, with_suits
 from tressette.v1.arena_service_pb2 import MatchStarted, MatchUpdate
 from tressette.v1.view_pb2 import LegalActions
 from tressette.wire.convert import actions_of, declaration_to_wire, event_to_wire, rules_to_wire, wire_cards
@@ -19,15 +20,27 @@ from tressette_bot.view import View
 
 
 class Table:
-    """One match under way and the view of each seat. ``log`` holds all events so far."""
+    """One match under way and the view of each seat. ``log`` holds all events so far. ``suits``: the suit
+    order that it is dealt under."""
 
-    def __init__(self, rules: RuleSet, seed: bytes, bot_seed: bytes = bytes(32)) -> None:
-        self.match = Match(rules, seeded(seed))
+    def __init__(
+        self,
+        rules: RuleSet,
+        seed: bytes,
+        bot_seed: bytes = bytes(32),
+        suits: str = AS_SHUFFLED,
+        commitment: bytes = b"",
+    ) -> None:
+        self.match = Match(rules, with_suits(seeded(seed), suits))
         self.views = [
             View(
                 f"seat-{seat}",
                 MatchStarted(
-                    rules=rules_to_wire(rules), seat=seat, attempt=1, bot_seed=bot_seed + bytes((seat,))
+                    rules=rules_to_wire(rules),
+                    seat=seat,
+                    attempt=1,
+                    bot_seed=bot_seed + bytes((seat,)),
+                    deck_commitment=commitment,
                 ),
             )
             for seat in range(rules.players)

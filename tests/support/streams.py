@@ -13,6 +13,7 @@ import grpc
 from grpc.aio import EOF
 from tressette.play.arena import Arena
 from tressette.play.config import PlayConfig
+from tressette.record.reveals import Reveals
 from tressette.record.writer import Recorder
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.limits import Limits
@@ -159,6 +160,7 @@ class Serving:
         tokens: Mapping[str, str] | None,
         limits: Limits | None,
         grace_s: float,
+        reveals: Reveals | None,
     ) -> None:
         self.finished: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.arena = Arena(
@@ -168,6 +170,7 @@ class Serving:
             on_finished=lambda spec, result: self.finished.put_nowait(result),
             on_session=lambda session, is_open: self._changed.set(),
             grace_s=grace_s,
+            reveals=reveals,
         )
         names = None if tokens is None else tokens.get
         self.server = ArenaServer(self.arena, names, limits=limits)
@@ -236,9 +239,10 @@ async def serving(
     limits: Limits | None = None,
     grace_s: float = 0.0,
     address: str = "127.0.0.1:0",
+    reveals: Reveals | None = None,
 ) -> AsyncIterator[Serving]:
     """An arena behind a server on a free port."""
-    running = Serving(config or PlayConfig(move_ms=60_000), recorder, tokens, limits, grace_s)
+    running = Serving(config or PlayConfig(move_ms=60_000), recorder, tokens, limits, grace_s, reveals)
     port = await running.server.start(address)
     running.address = f"127.0.0.1:{port}"
     try:

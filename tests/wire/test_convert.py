@@ -85,6 +85,7 @@ _NOT_FROM_RULES = {
     "UNKNOWN_TURN",
     "DISQUALIFIED",
     "INTERNAL",
+    "NO_RECORD",
 }
 """Reasons that no rule gives."""
 

@@ -14,7 +14,7 @@ import orjson
 import pytest
 from support.certificates import authority, self_signed, signed
 from support.processes import LIMIT_S, Lines, end, run, start
-from support.streams import Client, all_of, connected, hello
+from support.streams import Client, all_of, connected, has_ended, hello
 from tressette.record.reader import read_lines, read_results
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.tokens import new_token, token_id
@@ -258,6 +258,33 @@ async def test_it_plays_until_it_is_stopped_and_leaves_a_record(tmp_path: Path, 
     ]
     assert set(begun) >= {result["game"] for result in results}
     assert len(begun) <= len(results) + 1
+
+
+async def test_a_deck_is_revealed_when_its_game_is_over(tmp_path: Path) -> None:
+    """Each game of an open arena has a deck of its own, so nobody else can be waiting for it."""
+    folder = tmp_path / "record"
+    options = ("--record", str(folder), "--preset", "tressette-due-duplicate", "--preset", "tressette-due")
+    async with served(*options) as server:
+        async with bots(server.address, ["left", "right"]) as (left, right):
+            other = asyncio.create_task(right.play_until_told())
+            told = []
+
+            def done(batch: pb.Batch) -> bool:
+                told.extend(one.started.deck_commitment for one in batch.updates if one.HasField("started"))
+                return any(map(has_ended, batch.updates))
+
+            await left.play(done)
+            other.cancel()
+            await asyncio.gather(other, return_exceptions=True)
+        asked = [option for one in told[:1] for option in ("--commitment", one.hex())]
+        fetch = ("-m", "tressette", "reveal", "fetch", "--address", server.address)
+        status, revealed, errors = await run(*fetch, *asked)
+        assert (status, errors) == (0, "")
+        assert orjson.loads(revealed)["commitment"] == told[0].hex()
+        assert await server.terminated() == 0
+    status, output, _ = await run("-m", "tressette", "reveal", "verify", str(folder))
+    assert status == 0, output
+    assert output.endswith("right, 0 not revealed\n")
 
 
 async def test_presets_take_turns_and_a_second_server_shares_the_folder(tmp_path: Path) -> None:

@@ -14,14 +14,21 @@ from support.wiretap import UNIX_MS, Knowledge, cards_in, playing, sent_to
 from tressette.play.config import PlayConfig
 from tressette.play.session import Seat
 from tressette.rules.actions import PlayCard
-from tressette.rules.cards import CARDS, cards_of
+from tressette.rules.cards import CARDS, SUIT_LETTERS, cards_of
 from tressette.rules.deck import Phase
-from tressette.rules.events import DealStarted, redact
+from tressette.rules.events import DealStarted, MatchEnded, redact
 from tressette.rules.presets import PRESETS, resolve
 from tressette.rules.ruleset import RuleSet
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.v1 import view_pb2 as view_pb
-from tressette.wire.convert import event_from_wire, event_to_wire, legal_to_wire, rules_from_wire, wire_cards
+from tressette.wire.convert import (
+    ended_to_wire,
+    event_from_wire,
+    event_to_wire,
+    legal_to_wire,
+    rules_from_wire,
+    wire_cards,
+)
 
 LONG = [
     "tressette-004-drawn",
@@ -69,6 +76,9 @@ def _check_events(seat: Seat, update: pb.MatchUpdate, before: int, knows: Knowle
     for message, truth in zip(update.events, log[before:], strict=True):
         knows.learn(truth)
         assert cards_in(message) <= knows.cards, f"seat {seat.number} may not know this: {message}"
+        if isinstance(truth, MatchEnded):
+            assert message == ended_to_wire(truth, seat.game.spec.suits)
+            continue
         assert message == event_to_wire(truth, (seat.number,))
         assert event_from_wire(message, seat.number, seat.game.spec.rules) == redact(truth, (seat.number,))
 
@@ -108,6 +118,16 @@ async def test_a_seat_is_told_all_that_it_may_know_and_no_more(preset: str) -> N
 @given(rules=rule_sets(), seed=st.integers(0, 1 << 30))
 async def test_under_any_rules(rules: RuleSet, seed: int) -> None:
     _walk(rules, seed)
+
+
+async def test_the_suits_are_told_at_the_end_and_no_sooner() -> None:
+    told = []
+    for seat, update in playing(resolve("tressette-21-duplicate"), 3):
+        for event in update.events:
+            suits = "".join(SUIT_LETTERS[suit - 1] for suit in event.match_ended.suits)
+            assert suits == (seat.game.spec.suits if event.HasField("match_ended") else "")
+            told.append(suits)
+    assert sum(map(bool, told)) == 4
 
 
 async def test_several_seats_are_asked_for_monte_at_once() -> None:

@@ -23,6 +23,7 @@ from tressette_bot.errors import (
     Refused,
     UnknownRules,
 )
+from tressette_bot.reveals import dealt_line, fetch_reveals
 from tressette_bot.view import Deal, Trick, View
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "Trick",
     "UnknownRules",
     "View",
+    "dealt_line",
+    "fetch_reveals",
     "play",
     "run",
 ]

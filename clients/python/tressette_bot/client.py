@@ -159,7 +159,7 @@ async def play(
         raise NotConfigured("address: pass one or set TRESSETTE_ADDRESS, for example 127.0.0.1:50051")
     if token is None:
         token = os.environ.get("TRESSETTE_TOKEN", "")
-    credentials = _credentials(tls_root, tls_cert, tls_key)
+    credentials = credentials_of(tls_root, tls_cert, tls_key)
     known: set[str] = set()
 
     def open_session(where: str) -> None:
@@ -175,7 +175,7 @@ async def play(
         raise failed.exceptions[0] from None
 
 
-def _credentials(root: Path | None, cert: Path | None, key: Path | None) -> grpc.ChannelCredentials | None:
+def credentials_of(root: Path | None, cert: Path | None, key: Path | None) -> grpc.ChannelCredentials | None:
     """What the TLS options ask for, None without any; raises NotConfigured."""
     if (cert is None) != (key is None):
         raise NotConfigured("tls_cert, tls_key: one needs the other")
@@ -315,7 +315,7 @@ class _Session:
             ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
             ("grpc.http2.max_pings_without_data", 0),
         ]
-        if self._credentials is None and _is_loopback(self._address):
+        if self._credentials is None and is_loopback(self._address):
             return grpc.aio.insecure_channel(self._address, options)
         credentials = self._credentials or grpc.ssl_channel_credentials()
         return grpc.aio.secure_channel(self._address, credentials, options)
@@ -540,7 +540,8 @@ def _why(error: AioRpcError) -> Exception:
     return _Lost(f"{error.code().name}: {error.details()}")
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an arena's address, ``host:port``, is on this machine: plain text there, TLS elsewhere."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost" or address.startswith("unix:"):
         return True

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from tressette.rules.accuse import Declaration
 from tressette.rules.actions import Signal
-from tressette.rules.cards import BITS, FULL_DECK, STRENGTH, SUIT_OF, Card, Suit, mask_of
+from tressette.rules.cards import BITS, FULL_DECK, STRENGTH, SUIT_LETTERS, SUIT_OF, Card, Suit, mask_of
 from tressette.rules.deck import Phase
 from tressette.rules.ruleset import POINT, Accuse, CallOut, Layout3, RuleSet, Signals
 from tressette.v1 import arena_service_pb2, event_pb2, view_pb2
@@ -312,6 +312,13 @@ class View:
         if self._unread:
             self.catch_up()
         return self._ended
+
+    @property
+    def suits(self) -> str:
+        """The suit order of the match (four letters, see ``tressette.rules.suits``), told when it has ended;
+        empty before, and from an arena that does not say."""
+        ended = self.ended
+        return "" if ended is None else "".join(SUIT_LETTERS[suit - 1] for suit in ended.suits)
 
     def is_partner(self, seat: int) -> bool:
         """Whether ``seat`` is the partner's."""

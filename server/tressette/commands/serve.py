@@ -28,6 +28,8 @@ from tressette.play.matchmaker import Matchmaker
 from tressette.play.session import Session
 from tressette.play.suspend import Suspension, SuspensionError, claim, left_behind
 from tressette.record.game import GameSpec
+from tressette.record.reader import DamagedRecord
+from tressette.record.reveals import Reveal, Reveals
 from tressette.record.writer import NullRecorder, Record, free_writer
 from tressette.rules.presets import resolve
 from tressette.wire.drain import Stopping, play_out, suspend, take_up
@@ -122,11 +124,11 @@ async def _revoke(server: ArenaServer, tokens: TokenFile) -> None:
 
 def _open_record(
     settings: Settings, stopping: Stopping, failures: list[OSError]
-) -> tuple[Record | None, Suspension | None]:
-    """The record to write, and what an earlier server has suspended into its folder."""
+) -> tuple[Record | None, Reveals | None, Suspension | None]:
+    """The record to write with its reveals, and what an earlier server has suspended into its folder."""
     folder = settings.record
     if folder is None:
-        return None, None
+        return None, None, None
 
     def failed(error: OSError) -> None:
         failures.append(error)
@@ -134,8 +136,8 @@ def _open_record(
 
     try:
         record = Record(folder, free_writer(folder), on_failure=failed)
-        return record, claim(folder, record.writer)
-    except (OSError, SuspensionError) as error:
+        return record, Reveals(folder, record.writer, on_failure=failed), claim(folder, record.writer)
+    except (OSError, DamagedRecord, SuspensionError) as error:
         raise click.BadParameter(str(error), param_hint="--record") from None
 
 
@@ -150,7 +152,7 @@ async def _serve(
     # Before the suspension is claimed: whoever stops this server from here on gets it suspended again.
     stopping.listen()
     failures: list[OSError] = []
-    record, suspension = _open_record(settings, stopping, failures)
+    record, reveals, suspension = _open_record(settings, stopping, failures)
     for path in left_behind(settings.record, suspension):
         log.error("suspension left behind", file=str(path), hint="see Draining in server/OPERATING.md")
 
@@ -163,6 +165,9 @@ async def _serve(
 
     def finished(spec: GameSpec, result: dict[str, Any]) -> None:
         log.info("game finished", game=spec.game, preset=spec.preset, bots=spec.bots, ranks=result["ranks"])
+        if reveals is not None:
+            # No other game has this deck.
+            arena.reveal([Reveal.of(spec)])
         refill()
 
     def session(_session: Session, _is_open: bool) -> None:
@@ -175,6 +180,7 @@ async def _serve(
         on_finished=finished,
         on_session=session,
         grace_s=settings.grace_s,
+        reveals=reveals,
     )
     run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     # Servers that share a folder may start in the same second.
@@ -215,9 +221,10 @@ async def _serve(
     await server.stop(will_return=kept)
     if metrics is not None:
         await metrics.close()
-    if record is not None:
+    if record is not None and reveals is not None:
         try:
             record.close()
+            reveals.close()
         except OSError as error:
             failures.append(error)
     stopping.deafen()

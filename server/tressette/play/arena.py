@@ -17,7 +17,7 @@ import heapq
 import itertools
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -35,6 +35,7 @@ from tressette.play.suspend import (
     token_hash,
 )
 from tressette.record.game import GameSpec
+from tressette.record.reveals import NotKept, Reveal, Reveals
 from tressette.record.writer import NullRecorder, Recorder
 from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind
 
@@ -54,7 +55,7 @@ class Arena:
     ``key`` is the secret from which handles and bot seeds are drawn. ``clock`` gives seconds and never
     goes back. ``on_finished`` hears of each game after its result line was written (not synced),
     ``on_session`` of each session that comes (True) or leaves for good (False). ``grace_s`` is how long a
-    session is kept without a link.
+    session is kept without a link. ``reveals`` keeps the decks that are revealed.
 
     turns: answers taken in so far; faults: how many of each kind led to each effect. They only grow.
     """
@@ -68,9 +69,11 @@ class Arena:
         on_finished: Finished | None = None,
         on_session: Callable[[Session, bool], None] | None = None,
         grace_s: float = 0.0,
+        reveals: Reveals | None = None,
     ) -> None:
         self.config = config or PlayConfig()
         self.recorder = recorder or NullRecorder()
+        self._reveals = reveals
         self.clock = clock
         self.sessions: dict[str, list[Session]] = {}
         self.games: set[Game] = set()
@@ -210,6 +213,20 @@ class Arena:
                     self.start(spec, sessions)
                     return True
         return False
+
+    # -- decks ----------------------------------------------------------------------------------
+
+    def reveal(self, reveals: Iterable[Reveal]) -> None:
+        """Let everybody know the decks of these games: nobody plays from them any more, and nobody will. They
+        are not on the disk yet when this returns. Raises NotKept and OSError."""
+        self.reveals.add(reveals)
+
+    @property
+    def reveals(self) -> Reveals:
+        """The decks that have been revealed. Raises NotKept where the arena keeps no record."""
+        if self._reveals is None:
+            raise NotKept("the arena keeps no record")
+        return self._reveals
 
     def _fill_soon(self) -> None:
         """Start what can be started, once for all the reasons of this pass of the loop."""

@@ -19,7 +19,7 @@ from tressette.record.scribe import Scribe
 from tressette.rules.accuse import Combination
 from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
 from tressette.rules.cards import Card, mask_of, parse_card, parse_cards
-from tressette.rules.deck import Phase
+from tressette.rules.deck import DeckSource, Phase
 from tressette.rules.errors import RulesError
 from tressette.rules.events import Event
 from tressette.rules.layout import lay_out
@@ -95,10 +95,11 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
         raise ReplayDiffers(game_id, "has a result but no tricks")
 
 
-def replay_game(game: RecordedGame) -> list[Event]:
-    """All events of a committed game, played again. Raises ReplayDiffers where the record differs."""
+def replay_game(game: RecordedGame, decks: DeckSource | None = None) -> list[Event]:
+    """All events of a committed game, played again. ``decks``: what it must have been dealt from; without
+    them the decks are built from the recorded hands. Raises ReplayDiffers where the record differs."""
     try:
-        return _Replay(game).run()
+        return _Replay(game, decks).run()
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         # A line may be well chained and still lack what every writer puts in it.
         raise ReplayDiffers(str(game.opening.get("game")), f"cannot be read: {error!r}") from error
@@ -121,7 +122,7 @@ class _Lines:
 
 
 class _Replay:
-    def __init__(self, game: RecordedGame) -> None:
+    def __init__(self, game: RecordedGame, decks: DeckSource | None) -> None:
         self._game = game
         self._id = str(game.opening["game"])
         self._rules = game.rules
@@ -137,7 +138,7 @@ class _Replay:
             key = (_phase(line), line["deal"], line["dealt"])
             self._tricks[key].append(line)
             self._stock[key] += [parse_card(card) for _, card in line.get("draws", ())]
-        self._match = Match(self._rules, self._deck)
+        self._match = Match(self._rules, decks or self._deck)
 
     def run(self) -> list[Event]:
         written = _Lines()

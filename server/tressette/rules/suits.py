@@ -11,6 +11,8 @@ Decisions:
    bastoni where its ace does (``ace_of_bastoni``), the suit of ``removed_card`` where ``layout_3`` removes
    one. The others are **free**: no rule tells them apart.
 2. The draw of partners and tie-break deals are dealt under the same order as the deals of the game.
+3. Games whose ids differ only in the number at their end, as those of a deal set do, have different orders as
+   long as there are enough; by chance alone one in 24 would look like another.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import hmac
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import permutations
+from string import digits
 from typing import Final
 
 from tressette.rules.cards import CARDS, SUIT_LETTERS, Card, Suit
@@ -43,13 +46,15 @@ def free_suits(rules: RuleSet) -> tuple[Suit, ...]:
 
 def suit_order(seed: bytes, game: str, rules: RuleSet) -> str:
     """The suit order of a game. The orders that keep the named suits are numbered from 0, sorted by their
-    letters where d comes before c, s and b; HMAC-SHA256(seed, "suits/" and the game's id) modulo how many
-    there are is the number of the one. ``seed`` is the 32-byte deck seed (ValueError otherwise)."""
+    letters where d comes before c, s and b. That of the game is HMAC-SHA256(seed, "suits/" and the id up to
+    the digits at its end), plus the number that these digits write, modulo how many orders there are.
+    ``seed`` is the 32-byte deck seed (ValueError otherwise)."""
     if len(seed) != SEED_BYTES:
         raise ValueError(f"seed: {SEED_BYTES} bytes, not {len(seed)}")
     orders = _orders(free_suits(rules))
-    digest = hmac.digest(seed, f"suits/{game}".encode(), "sha256")
-    return orders[int.from_bytes(digest, "big") % len(orders)]
+    family = game.rstrip(digits)
+    digest = hmac.digest(seed, f"suits/{family}".encode(), "sha256")
+    return orders[(int.from_bytes(digest, "big") + int(game[len(family) :] or "0")) % len(orders)]
 
 
 @lru_cache(maxsize=16)

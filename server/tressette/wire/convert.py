@@ -289,6 +289,13 @@ def event_to_wire(event: Event, viewers: Sequence[int]) -> event_pb.Event:
     return _TO_WIRE[type(event)](redact(event, viewers))
 
 
+def ended_to_wire(event: MatchEnded, suits: str) -> event_pb.Event:
+    """The end of a match that was dealt under this suit order; to everybody the same."""
+    message = event_to_wire(event, ())
+    message.match_ended.suits.extend(SUIT_LETTERS.index(letter) + 1 for letter in suits)  # type: ignore[misc]  # enum values
+    return message
+
+
 def _deal_started(event: DealStarted) -> event_pb.Event:
     """One visible hand is the viewer's own; several are those of a viewer who may see them all."""
     visible = [hand for hand in event.hands if hand]

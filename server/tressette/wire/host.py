@@ -5,6 +5,7 @@ The tournament runner starts it and talks to it in JSON lines. On standard input
 ``{"start": {...}}``   a HostConfig; answered by ``{"listening": "127.0.0.1:PORT"}``
 ``{"play": {...}}``    a GameSpec, any number of times; each answered, once its result is on disk, by
                        ``{"finished": {...}}`` with the fields of its result line
+``{"reveal": [{...}]}`` the decks of these games are retired (``record.reveals.Reveal``): let everybody know
 ``{"cancel": GAME}``   do not start this game; answered by ``{"cancelled": GAME}`` unless it has started
 ``{"stop": true}``     or the end of the input: stop now; games under way are cut off
 
@@ -32,6 +33,7 @@ from tressette.play.commit import GroupCommit
 from tressette.play.config import PlayConfig
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
+from tressette.record.reveals import Reveal, Reveals
 from tressette.record.writer import Record
 from tressette.wire.logs import configure
 from tressette.wire.server import ArenaServer
@@ -73,12 +75,14 @@ class Host:
         self._record = Record(Path(config.folder), config.writer, on_failure=self._fail)
         # A game counts, and is reported, only once its result is on the disk.
         self._commit = GroupCommit(self._record, lambda result: _say(finished=result))
+        self._reveals = Reveals(Path(config.folder), config.writer, on_failure=self._fail)
         self._arena = Arena(
             key=bytes.fromhex(config.key),
             config=PlayConfig(config.move_ms, config.illegal_retries),
             recorder=self._record,
             on_finished=lambda _, result: self._commit.add(result),
             on_session=self._session,
+            reveals=self._reveals,
         )
         self._server = ArenaServer(self._arena, dict(config.tokens).get)
 
@@ -101,6 +105,7 @@ class Host:
             self._arena.close()
             await self._server.stop()
             self._record.close()
+            self._reveals.close()
 
     def _fail(self, error: OSError) -> None:
         if not self._failed.done():
@@ -111,6 +116,9 @@ class Host:
             message = orjson.loads(line)
             if "play" in message:
                 self._arena.submit(GameSpec.from_json(message["play"]))
+            elif "reveal" in message:
+                self._arena.reveal(map(Reveal.from_json, message["reveal"]))
+                await asyncio.to_thread(self._reveals.sync)
             elif "cancel" in message:
                 if self._arena.cancel(message["cancel"]):
                     _say(cancelled=message["cancel"])

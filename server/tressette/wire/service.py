@@ -24,6 +24,7 @@ from tressette.play.session import Session
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.access import Meter
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
+from tressette.wire.reveals import RevealService
 from tressette.wire.stream import CLOSING_S, Closed, Lost, Stream
 from tressette.wire.tokens import token_id
 from tressette.wire.updates import next_response
@@ -55,6 +56,7 @@ class ArenaService:
         self._arena = arena
         self._names = names
         self._limits = limits or Limits()
+        self._reveals = RevealService(arena, names, self._limits)
         self._links: dict[Session, Stream] = {}
         self._heirs: Counter[Session] = Counter()  # streams that wait for a session which another has
         self._admissions: WeakKeyDictionary[Session, _Admission] = WeakKeyDictionary()
@@ -89,7 +91,8 @@ class ArenaService:
             request_deserializer=arena_pb.PlayRequest.FromString,
         )
         service = arena_pb.DESCRIPTOR.services_by_name["ArenaService"]
-        return grpc.method_handlers_generic_handler(service.full_name, {service.methods[0].name: play})
+        handlers = {"Play": play, "GetReveals": self._reveals.handler()}
+        return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
     async def play(self, _requests: Any, context: Any) -> None:
         """One session, from Hello to Ending.

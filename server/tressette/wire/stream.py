@@ -22,7 +22,7 @@ from tressette.rules.accuse import Declaration
 from tressette.rules.errors import ActionError
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.convert import actions_of
-from tressette.wire.limits import MIN_KEEPALIVE_MS, PROTOCOL, Limits, Refusal
+from tressette.wire.limits import MIN_KEEPALIVE_MS, PROTOCOL, Budget, Limits, Refusal
 from tressette.wire.updates import next_response
 
 PING_INTERVAL_S: Final = 5.0
@@ -63,8 +63,7 @@ class Stream:
         self._replaced = asyncio.Event()
         self._closed = False
         self._at_end = False
-        self._budget = float(limits.burst)
-        self._budget_at = arena.clock()
+        self._budget = Budget(limits.messages_per_s, limits.burst, arena.clock())
         self._ping: tuple[int, float] | None = None  # nonce, and when it was written (0: not yet)
         self._turns_at_ping = 0
         self._writing_since: float | None = None
@@ -263,13 +262,9 @@ class Stream:
 
     def _charge(self) -> None:
         """Raises Refusal for a bot that sends faster than it may, for longer than it may."""
-        limits, now = self._limits, self._arena.clock()
-        earned = (now - self._budget_at) * limits.messages_per_s
-        self._budget = min(float(limits.burst), self._budget + earned) - 1
-        self._budget_at = now
-        if self._budget < 0:
+        if not self._budget.charge(self._arena.clock()):
             raise Refusal(
-                arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"over {limits.messages_per_s} messages a second"
+                arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"over {self._limits.messages_per_s} messages a second"
             )
 
     def _handle(self, request: arena_pb.PlayRequest) -> bool:

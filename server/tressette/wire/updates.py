@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tressette.play.session import Seat, Session, Status
+from tressette.rules.events import MatchEnded
 from tressette.rules.match import Match
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire import encode, errors
-from tressette.wire.convert import event_to_wire, rules_to_wire
+from tressette.wire.convert import ended_to_wire, event_to_wire, rules_to_wire
 
 _STATUS: Final[dict[Status, Any]] = {
     Status.ACCEPTED: arena_pb.RECEIPT_STATUS_ACCEPTED,
@@ -55,6 +56,8 @@ def _events(seat: Seat, first: int) -> bytes:
     shared: list[bytes | None] = game.wire
     if len(shared) < len(log):
         shared += map(encode.shared_event, log[len(shared) :])
+        if isinstance(log[-1], MatchEnded):
+            shared[-1] = encode.event(ended_to_wire(log[-1], game.spec.suits))
     fields = shared[first:]
     if None in fields:
         fields = [
