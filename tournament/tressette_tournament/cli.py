@@ -20,9 +20,9 @@ from tressette_bot.bots import REFERENCE_BOTS
 
 from tressette_tournament.local_host import HostFailed
 from tressette_tournament.progress import progress_for
-from tressette_tournament.ratings import PoolRatings, RatingFold
+from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_tables
-from tressette_tournament.results import read
+from tressette_tournament.results import GameResult, read
 from tressette_tournament.runner import Outcome, RunError, Runner
 from tressette_tournament.toml_source import TournamentFileError
 from tressette_tournament.tournament_file import Tournament, load
@@ -134,16 +134,17 @@ def _load(file: Path, output: Path | None) -> Tournament:
 def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
     """Rate the folders together. wanted: whether one without results is refused."""
     torn: list[str] = []
-    found: dict[Path, int] = {}
-    fold = RatingFold()
-    try:
-        # All is read before anything is rated: damage is a better reason than what follows from it.
+    found = dict.fromkeys(folders, 0)
+
+    def results() -> Iterator[GameResult]:
         for folder in folders:
-            found[folder] = 0
             for result in read(folder, torn):
-                fold.add(result)
                 found[folder] += 1
-        pools = fold.rate()
+                yield result
+
+    try:
+        # Contradictions are told when all is read: damage is a better reason than what follows from it.
+        pools = rate(results())
     except (RecordError, ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for warning in torn:

@@ -290,11 +290,10 @@ class _Pool:
         rank = np.zeros(len(decks), np.int64)
         rank[sorted(range(len(decks)), key=decks.__getitem__)] = np.arange(len(decks))
         order = np.lexsort((rank[deck], ledger))
-        ends = np.searchsorted(ledger[order], np.arange(len(self._ledgers) + 1))
+        parts = np.split(order, np.searchsorted(ledger[order], np.arange(1, len(self._ledgers))))
         return {
-            bot: (one, clustered_ratio(points[part], SIXTHS * deals[part]))
+            bot: (one, clustered_ratio(points[parts[one.number]], SIXTHS * deals[parts[one.number]]))
             for bot, one in self._ledgers.items()
-            for part in [order[ends[one.number] : ends[one.number + 1]]]
         }
 
 
