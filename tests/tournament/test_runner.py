@@ -47,7 +47,7 @@ def scheduled(file: Path) -> list[Game]:
     games = []
     while (game := schedule.issue()) is not None:
         games.append(game)
-        schedule.fix(game.id)
+        schedule.fix(game.id, None)
     return games
 
 

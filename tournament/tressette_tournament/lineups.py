@@ -12,6 +12,8 @@ the set of different bots that a line-up is made of. Source: the tournament desi
 3. Mixed partners: ``cyclic`` keeps the partners, so that a group gives three line-ups of 8 seatings; ``all``
    gives one line-up of all 24. ``once`` plays one seating in a set, of those that keep the partners.
 4. More groups than allowed: see ``balanced_groups`` for what is guaranteed.
+5. What a deal set plays depends on a line-up's **pattern** only, which bots are the same (A B B is 0 1 1),
+   so that seatings are worked out once for each pattern, however many line-ups there are.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ Seating = tuple[str, ...]
 Group = tuple[int, ...]
 
 _T = TypeVar("_T")
+_Who = TypeVar("_Who", str, int)
+_Pattern = tuple[int, ...]
 
 
 class Seatings(StrEnum):
@@ -94,37 +98,67 @@ def line_ups(bots: Sequence[str], table: Table, max_groups: int, seed: str) -> t
     groups = list(balanced_groups(len(bots), table.different_bots, max_groups, seed))
     # Otherwise the first bot would play all its games first, and early standings would say little.
     _shuffle(groups, rng)
-    return tuple(line_up for group in groups for line_up in _fill(table, [bots[i] for i in group]))
+    return tuple(line_up for group in groups for line_up in fill(table, [bots[i] for i in group]))
+
+
+def gauntlet_line_ups(
+    challengers: Sequence[str], field: Sequence[str], table: Table, max_groups: int, seed: str
+) -> tuple[LineUp, ...]:
+    """Every line-up of one challenger among bots of the field, in an order shuffled by ``seed``.
+
+    All challengers meet the same groups of the field, at most ``max_groups`` tables in all; two-bot tables
+    are never limited. Raises ValueError as ``line_ups`` does, ``max_groups`` being shared by the challengers.
+    """
+    if len({*challengers, *field}) != len(challengers) + len(field):
+        raise ValueError("a bot is named twice")
+    others = table.different_bots - 1
+    if others == 1:
+        groups: list[Group] = [(bot,) for bot in range(len(field))]
+    else:
+        groups = list(balanced_groups(len(field), others, max_groups // max(len(challengers), 1), seed))
+    _shuffle(groups, random.Random(f"line-ups/{seed}"))
+    return tuple(
+        line_up
+        for group in groups
+        for challenger in challengers
+        for line_up in fill(table, [challenger, *(field[i] for i in group)])
+    )
 
 
 def seatings(line_up: LineUp, table: Table, set_number: int) -> tuple[Seating, ...]:
     """The different seatings that deal set ``set_number`` (0 or more) plays, one game each, in order."""
+    names = tuple(dict.fromkeys(line_up))
+    cycle = _cycle(tuple(map(names.index, line_up)), table)
+    return tuple(tuple(names[bot] for bot in seating) for seating in cycle[set_number % len(cycle)])
+
+
+def games_of(line_up: LineUp, table: Table, first_set: int, sets: int) -> int:
+    """How many games a line-up plays in ``sets`` deal sets from ``first_set`` on."""
+    names = tuple(dict.fromkeys(line_up))
+    sizes = [len(found) for found in _cycle(tuple(map(names.index, line_up)), table)]
+    whole, more = divmod(sets, len(sizes))
+    return whole * sum(sizes) + sum(sizes[(first_set + i) % len(sizes)] for i in range(more))
+
+
+@lru_cache(maxsize=1024)
+def _cycle(pattern: _Pattern, table: Table) -> tuple[tuple[_Pattern, ...], ...]:
+    """What deal sets 0, 1, ... play, until it begins again. ``Seatings.ONCE`` takes all seatings of pairs, of
+    individuals all rotations of each circular order in turn: every bot sits everywhere equally often."""
     if table.seatings is Seatings.ONCE:
-        found = _in_turn(line_up, table.paired)
-        return (found[set_number % len(found)],)
+        orders = circular_orders(pattern)
+        once = _beside(pattern) if table.paired else (turn for order in orders for turn in _rotations(order))
+        return tuple((seating,) for seating in _unique(once))
     if table.paired and not (table.pairs is Pairs.MIXED and table.seatings is Seatings.ALL):
-        return _unique(_beside(line_up))
+        return (_unique(_beside(pattern)),)
     if table.seatings is Seatings.ALL:
-        return _unique(permutations(line_up))
-    orders = circular_orders(line_up)
-    return _unique(_rotations(orders[set_number % len(orders)]))
+        return (_unique(permutations(pattern)),)
+    return tuple(_unique(_rotations(order)) for order in circular_orders(pattern))
 
 
-@lru_cache(maxsize=1024)
-def _in_turn(line_up: LineUp, paired: bool) -> tuple[Seating, ...]:
-    """What ``Seatings.ONCE`` plays over the sets: all seatings of pairs, of individuals all rotations of each
-    circular order in turn, so that every bot sits everywhere equally often."""
-    if paired:
-        return _unique(_beside(line_up))
-    return _unique(seating for order in circular_orders(line_up) for seating in _rotations(order))
-
-
-@lru_cache(maxsize=1024)
-def circular_orders(line_up: LineUp) -> tuple[Seating, ...]:
+def circular_orders(line_up: tuple[_Who, ...]) -> tuple[tuple[_Who, ...], ...]:
     """The ways round the table that differ by bot: (k-1)! for k different bots, fewer with copies."""
-    orders: dict[Seating, Seating] = {}
-    for rest in permutations(line_up[1:]):
-        order = (line_up[0], *rest)
+    orders: dict[tuple[_Who, ...], tuple[_Who, ...]] = {}
+    for order in permutations(line_up):
         orders.setdefault(min(_rotations(order)), order)
     return tuple(orders.values())
 
@@ -157,8 +191,9 @@ def balanced_groups(bots: int, size: int, limit: int, seed: str) -> tuple[Group,
     return tuple(combinations(range(bots), size))
 
 
-def _fill(table: Table, group: Sequence[str]) -> tuple[LineUp, ...]:
-    """The line-ups that one group of bots gives."""
+def fill(table: Table, group: Sequence[str]) -> tuple[LineUp, ...]:
+    """The line-ups that one group of ``table.different_bots`` bots gives: one, two or three (see
+    ``line_ups``)."""
     if table.different_bots == 2:
         return _two_bots(table, *group)
     if table.paired and table.seatings is not Seatings.ALL:
@@ -175,7 +210,7 @@ def _two_bots(table: Table, a: str, b: str) -> tuple[LineUp, ...]:
     return _unique(tuple(sorted(line_up)) for line_up in filled)
 
 
-def _beside(line_up: LineUp) -> Iterator[Seating]:
+def _beside(line_up: tuple[_T, ...]) -> Iterator[tuple[_T, ...]]:
     """The 8 seatings that keep the partners: which side sits first, and each pair's two ways round."""
     a, b, c, d = line_up
     for first, second in (((a, b), (c, d)), ((c, d), (a, b))):
@@ -188,7 +223,7 @@ def _rotations(order: tuple[_T, ...]) -> Iterator[tuple[_T, ...]]:
     return (order[i:] + order[:i] for i in range(len(order)))
 
 
-def _unique(items: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+def _unique(items: Iterable[tuple[_T, ...]]) -> tuple[tuple[_T, ...], ...]:
     return tuple(dict.fromkeys(items))
 
 

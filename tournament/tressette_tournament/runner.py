@@ -15,6 +15,7 @@ In the folder of a run::
                       when the file has a public ``seed``
     lock              held by the running runner
     server.lock       held by its server, which outlives a killed runner for a moment
+    journal.jsonl     Swiss, knockout, ladder: who was paired
     results-*.jsonl, tricks-*.jsonl   the record
     logs/             operational log of the server, output of each bot
 """
@@ -30,7 +31,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from enum import Enum, auto
 from pathlib import Path
@@ -42,16 +43,19 @@ from tressette.record.writer import free_writer
 from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament.decks import KEY_BYTES, deck_name, deck_seed, game_salt, public_event_key
+from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
 from tressette_tournament.results import GameResult, read_games
 from tressette_tournament.schedule import Game, Schedule
-from tressette_tournament.tournament_file import Bot, Tournament, differences, dump
+from tressette_tournament.tournament_file import Bot, Format, Tournament, differences, dump
 
 LATE_S: Final = 30.0
 """How long a bot may take to connect before it is named as missing (the run goes on waiting)."""
 LOST_S: Final = 300.0
 """How long a bot may be away, at the start or later, before its games are left out."""
+JOURNAL: Final = "journal.jsonl"
+"""The file in the folder of a run in which Swiss, knockout and ladder note who was paired."""
 _LOOK_EVERY_S: Final = 0.2
 _SERVER_GONE_S: Final = 15.0
 
@@ -120,14 +124,25 @@ class Runner:
             await self._earlier_server_gone(server_lock)
             self._keep_tournament()
             self._key = self._event_key()
-            done = {result.game for result in read_games(self.folder)}
-            self._schedule = Schedule(self.tournament, done=done, attempts=begun_attempts(self.folder))
-            self._progress.begin(self._schedule.total_games, len(done))
-            if not self._schedule.finished:
-                await self._session(server_lock.fileno())
+            with self._journal() as journal:
+                self._schedule = Schedule(
+                    self.tournament,
+                    done=read_games(self.folder),
+                    attempts=begun_attempts(self.folder),
+                    journal=read_rounds(self.folder / JOURNAL),
+                    write=None if journal is None else journal.write,
+                )
+                self._progress.begin(self._schedule.total_games or 0, self._schedule.done_games)
+                if not self._schedule.finished:
+                    await self._session(server_lock.fileno())
         if not self._schedule.finished:
             return Outcome.STOPPED
-        return Outcome.INCOMPLETE if self.left_out else Outcome.COMPLETE
+        return Outcome.COMPLETE if self._schedule.complete else Outcome.INCOMPLETE
+
+    def _journal(self) -> Journal | nullcontext[None]:
+        if self.tournament.format in (Format.SWISS, Format.KNOCKOUT, Format.LADDER):
+            return Journal(self.folder / JOURNAL)
+        return nullcontext()
 
     # -- the folder -----------------------------------------------------------------------------
 
@@ -247,7 +262,7 @@ class Runner:
                 if game is None:
                     break
                 if self.lost.intersection(game.seats):
-                    self._schedule.fix(game.id)
+                    self._schedule.fix(game.id, None)
                     self.left_out += 1
                     await asyncio.sleep(0)  # there may be a million of them
                     continue
@@ -281,7 +296,7 @@ class Runner:
         if "finished" in message:
             result = GameResult.from_line(message["finished"])
             del self._out[result.game]
-            self._schedule.fix(result.game)
+            self._schedule.fix(result.game, result)
             self._progress.finished(result)
         elif "cancelled" in message:
             del self._out[message["cancelled"]]
@@ -292,7 +307,10 @@ class Runner:
 
     def _session_changed(self, bot: str, is_open: bool) -> None:
         self._connected[bot] += 1 if is_open else -1
-        if self._connected[bot] >= self._needed:
+        there = self._connected[bot] >= self._needed
+        if self.tournament.format is Format.LADDER:
+            self._schedule.connected(bot, there and bot not in self.lost)
+        if there:
             self._away.pop(bot, None)
         else:
             self._away.setdefault(bot, time.monotonic())
@@ -309,6 +327,7 @@ class Runner:
         if bot in self.lost:
             return
         self.lost.add(bot)
+        self._schedule.connected(bot, False)
         for game in list(self._out.values()):
             if bot in game.seats:
                 self._host.cancel(game.id)
