@@ -26,7 +26,9 @@ def tournament(
     """A tournament of ``bots`` bots named bot0, bot1, ... ``lines``: more lines of its [tournament]; the
     first bot is the challenger of a gauntlet. ``changes``: fields to replace after parsing."""
     challenger = "challenger = true\n" if '"gauntlet"' in lines else ""
-    text = f'[tournament]\nname = "event"\npresets = {json.dumps(presets)}\ndeal_sets = {deal_sets}\n{lines}\n'
+    text = (
+        f'[tournament]\nname = "event"\npresets = {json.dumps(presets)}\ndeal_sets = {deal_sets}\n{lines}\n'
+    )
     for number in range(bots):
         text += f'[[bots]]\nname = "bot{number}"\nbot = "greedy"\n' + (challenger if number == 0 else "")
     parsed = parse(text, file="t.toml", folder=Path("/x"), reference_bots=["greedy"])

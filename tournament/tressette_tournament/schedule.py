@@ -195,10 +195,13 @@ class Schedule:
 
     @property
     def complete(self) -> bool:
-        """Whether the event is at its end and every game has a result."""
-        if not self.finished or self._some_left_out or self._closed or isinstance(self._format, Ladder):
+        """Whether the event is at its end and every game has a result. A ladder is at its end when it has
+        been closed; another format that has been closed is cut short."""
+        if not self.finished or self._some_left_out:
             return False
-        return next(self._format.to_come(self._history), None) is None
+        if isinstance(self._format, Ladder):
+            return not self._unfixed
+        return not self._closed and next(self._format.to_come(self._history), None) is None
 
     @property
     def total_games(self) -> int | None:
