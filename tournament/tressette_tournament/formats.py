@@ -216,12 +216,15 @@ def _stage_rounds(tournament: Tournament, stages: Sequence[Stage]) -> list[Round
 
 def _line_ups(tournament: Tournament, preset: int) -> tuple[LineUp, ...]:
     choice = tournament.presets[preset]
-    if tournament.format is not Format.GAUNTLET:
-        return tournament.line_ups(choice)
-    challengers = [bot.name for bot in tournament.bots if bot.challenger]
-    others = [bot.name for bot in tournament.bots if not bot.challenger]
-    seed = f"{tournament.name}/{choice.name}"
-    return gauntlet_line_ups(challengers, others, tournament.table(choice), tournament.max_tables, seed)
+    table = tournament.table(choice)
+    if tournament.format is Format.SPRT:
+        return fill(table, [bot.name for bot in tournament.bots])
+    if tournament.format is Format.GAUNTLET:
+        challengers = [bot.name for bot in tournament.bots if bot.challenger]
+        others = [bot.name for bot in tournament.bots if not bot.challenger]
+        seed = f"{tournament.name}/{choice.name}"
+        return gauntlet_line_ups(challengers, others, table, tournament.max_tables, seed)
+    return tournament.line_ups(choice)
 
 
 # --- Swiss -----------------------------------------------------------------------------------------
