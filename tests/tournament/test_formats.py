@@ -37,6 +37,9 @@ TWO, PAIR = "tressette-due-duplicate", "traversone-pairs-duplicate"
 THREE, FOUR, FIVE = "ciapano-trio-duplicate", "ciapano-31-duplicate", "ciapano-five-duplicate"
 
 
+SPRT = 'format = "sprt"\n[sprt]\nelo0 = 0\nelo1 = 5'
+
+
 def rounds_of(games: list[Game], preset: str = TWO) -> list[list[list[str]]]:
     """The tables of each round of a preset, in order: who sat there, by number."""
     found: dict[int, dict[str, list[str]]] = defaultdict(dict)
@@ -85,7 +88,7 @@ def test_every_format_plays_what_it_is_called() -> None:
     ],
 )
 def test_sprt_plays_two_bots_until_its_last_set(preset: str, tables: set[tuple[str, ...]]) -> None:
-    event = tournament(2, (preset,), 5, 'format = "sprt"')
+    event = tournament(2, (preset,), 5, SPRT)
     games = list(play(Schedule(event)))
     by_table = Counter(tuple(sorted(game.seats)) for game in games)
     assert by_table.keys() == tables
@@ -375,7 +378,7 @@ def test_a_match_that_cannot_be_finished_is_a_walkover_and_stays_one() -> None:
 
 
 def test_a_score_counts_rows_of_different_bots_and_of_a_forfeit_the_offender_only() -> None:
-    event = tournament(2, (FOUR,), 1, 'format = "sprt"')
+    event = tournament(2, (FOUR,), 1, SPRT)
     game = next(one for one in play(Schedule(event)) if one.seats.count("bot0") == 1)
     score = Score()
     score.add(result_of(game))
@@ -398,11 +401,15 @@ def test_a_score_counts_rows_of_different_bots_and_of_a_forfeit_the_offender_onl
         ("", [(5, 7), (4, 7)], "keeps every bot"),
         ("", [(6, 7), (5, 8)], "bot5 is gone"),
         ("", [(5, 7), (5, 6)], "7 before, 6 now"),
+        ("", [(4, 9), (5, 9)], "begins with deal set 8, which was played before"),
     ],
 )
 def test_extensions_that_cannot_be(lines: str, stages: list[tuple[int, int]], message: str) -> None:
     event = tournament(5, (TWO,), 7, lines)
-    given_stages = [Stage(tuple(f"bot{n}" for n in range(bots)), sets) for bots, sets in stages]
+    given_stages = [
+        Stage(tuple(f"bot{n}" for n in range(bots)), sets, 8 * number)
+        for number, (bots, sets) in enumerate(stages)
+    ]
     with pytest.raises(FormatError, match=message):
         format_of(event, stages=given_stages)
 

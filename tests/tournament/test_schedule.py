@@ -423,8 +423,8 @@ def test_settled_sets_have_all_their_results(seed: int, lines: str, resume_at: i
 # --- extending -------------------------------------------------------------------------------------
 
 
-def _stages(*stages: tuple[int, int]) -> list[Stage]:
-    return [Stage(tuple(f"bot{n}" for n in range(bots)), deal_sets) for bots, deal_sets in stages]
+def _stages(*stages: tuple[int, int, int]) -> list[Stage]:
+    return [Stage(tuple(f"bot{n}" for n in range(bots)), sets, first) for bots, sets, first in stages]
 
 
 @pytest.mark.parametrize("lines", ["", 'format = "gauntlet"'])
@@ -433,7 +433,9 @@ def test_an_extension_keeps_what_was_played_and_uses_fresh_decks(lines: str) -> 
     before = tournament(3, presets, 2, lines)
     first = list(play(Schedule(before)))
     after = tournament(5, presets, 6, lines)
-    extended = Schedule(after, format_of(after, stages=_stages((3, 2), (5, 6))), done=map(result_of, first))
+    extended = Schedule(
+        after, format_of(after, stages=_stages((3, 2, 0), (5, 6, 2))), done=map(result_of, first)
+    )
     new = list(play(extended))
     assert extended.complete
     assert extended.total_games == len(first) + len(new)
@@ -450,7 +452,7 @@ def test_an_extension_can_begin_before_the_event_is_through() -> None:
     before, after = tournament(4, deal_sets=2), tournament(5, deal_sets=3)
     night = Disorder(Schedule(before), 1, 6)
     night.run(20)
-    stages = _stages((4, 2), (5, 3))
+    stages = _stages((4, 2, 0), (5, 3, 2))
     whole = {game.id for game in play(Schedule(after, format_of(after, stages=stages)))}
     rest = Schedule(after, format_of(after, stages=stages), done=night.done)
     assert {game.id for game in play(rest)} == whole - {result.game for result in night.done}

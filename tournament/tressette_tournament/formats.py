@@ -53,11 +53,13 @@ Round = tuple[Fixture, ...]
 
 
 class Stage(NamedTuple):
-    """An event, or an extension of it: its bots, those of the stages before included, and the deal sets that
-    each line-up has played at its end, 1 or more."""
+    """An event, or an extension of it: its bots, those of the stages before included; the deal sets that each
+    line-up has played at its end, 1 or more; the number of its first set, above all those of earlier stages.
+    """
 
     bots: tuple[str, ...]
     deal_sets: int
+    first_set: int
 
 
 @dataclass(slots=True)
@@ -153,7 +155,7 @@ def format_of(
     ratings: what a ladder goes by; None: nothing is known. Raises FormatError for stages that cannot be.
     """
     names = tuple(bot.name for bot in tournament.bots)
-    stages = stages or [Stage(names, tournament.deal_sets)]
+    stages = stages or [Stage(names, tournament.deal_sets, 0)]
     _check_stages(tournament, stages)
     tables = tuple(tournament.table(preset) for preset in tournament.presets)
     match tournament.format:
@@ -196,8 +198,10 @@ def _stage_rounds(tournament: Tournament, stages: Sequence[Stage]) -> list[Round
     rounds: list[Round] = []
     played: Counter[tuple[int, LineUp]] = Counter()
     order: dict[str, int] = {}
-    first_set = 0
+    unused = 0
     for stage in stages:
+        if stage.first_set < unused:
+            raise FormatError(f"an extension begins with deal set {stage.first_set}, which was played before")
         for bot in stage.bots:  # those of earlier stages first, so that their line-ups are named alike
             order.setdefault(bot, len(order))
         bots = tuple(bot for bot in tournament.bots if bot.name in stage.bots)
@@ -207,10 +211,10 @@ def _stage_rounds(tournament: Tournament, stages: Sequence[Stage]) -> list[Round
             for line_up in _line_ups(of_stage, preset):
                 lacking = stage.deal_sets - played[preset, line_up]
                 if lacking > 0:
-                    fixtures.append(Fixture(preset, line_up, first_set, lacking))
+                    fixtures.append(Fixture(preset, line_up, stage.first_set, lacking))
+                    unused = max(unused, stage.first_set + lacking)
                     played[preset, line_up] += lacking
         rounds.append(tuple(fixtures))
-        first_set += max((fixture.sets for fixture in fixtures), default=0)
     return rounds
 
 
