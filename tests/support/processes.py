@@ -150,7 +150,7 @@ async def hosting(
     process = await start(*command, stdin=True)
     host = HostProcess(process, folder)
     try:
-        defaults = {"move_ms": 60_000, "grace_s": 0, "log_level": "error"}
+        defaults: dict[str, Any] = {"move_ms": 60_000, "grace_s": 0, "log_level": "error"}
         start_with = HostConfig(str(folder), "w1", KEY.hex(), **(defaults | config))
         host.tell(start=start_with.to_json())
         listening = (await host.lines.until("listening"))["listening"]
