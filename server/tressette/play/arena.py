@@ -218,6 +218,7 @@ class Arena:
             if seat.open:
                 self._deserted.append(seat)
         session.seats.clear()
+        session.news = []  # the stream may be there still, where the process is known to have ended
         self._answer_for_deserters()
         if self._on_session is not None:
             self._on_session(session, False)
@@ -303,9 +304,11 @@ class Arena:
         free = sorted(
             (session for session in sessions if session.has_room), key=lambda session: session.playing
         )
-        chosen = {_player(session): session for session in reversed(free)}  # the least busy of each
+        chosen: dict[str, Session] = {}
+        for session in free:
+            chosen.setdefault(_player(session), session)
         if len(chosen) >= seats:
-            return sorted(chosen.values(), key=lambda session: session.playing)[:seats]
+            return list(chosen.values())[:seats]
         if isolation is None:
             return Block(bot, seats)
         return Block(bot, seats, deck, seen=len(set(map(_player, sessions))) < seats)
