@@ -143,8 +143,10 @@ class HostConfig:
         return Tls(Path(self.tls_cert), Path(self.tls_key), client_ca)
 
     def check(self) -> None:
-        """Raises ConfigError or BadAddress for what must not be: above all a server that stands open to other
-        machines."""
+        """Raises ConfigError or BadAddress for what cannot or must not be: above all a server that stands
+        open to other machines."""
+        self.play()
+        tls = self.tls()
         if self.isolation not in _ISOLATIONS:
             raise ConfigError("isolation", f"{self.isolation!r} is none of {', '.join(_ISOLATIONS)}")
         if takes_protection(self.local_address):
@@ -154,7 +156,7 @@ class HostConfig:
                 raise ConfigError("remote", "remote bots need a remote_address")
             return
         missing = [] if self.token_file else ["token_file"]
-        if takes_protection(self.remote_address) and self.tls() is None:
+        if takes_protection(self.remote_address) and tls is None:
             missing += ["tls_cert", "tls_key"]
         if missing:
             raise ConfigError("remote_address", f"{self.remote_address} needs {', '.join(missing)}")
