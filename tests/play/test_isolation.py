@@ -126,17 +126,16 @@ async def test_no_process_meets_a_deck_twice() -> None:
     assert sorted(playing(table)) == ["g1", "other"], "a game that waits holds up nobody"
     assert table.stale == [], "they are still playing"
     await end_games(table)
-    assert table.stale == ["a-1.1"]
-    table.arena.ended("a-1.1", FaultKind.DISCONNECT)
-    table.player("a", 9, process="a-1.2")
-    await settle()
-    assert table.stale == ["a-1.1", "b-1.1"], "said of the next only when it is its turn"
-    table.arena.ended("b-1.1", FaultKind.DISCONNECT)
-    table.player("b", 9, process="b-1.2")
+    assert table.stale == ["a-1.1", "b-1.1"]
+    for bot in "ab":
+        table.arena.ended(f"{bot}-1.1", FaultKind.DISCONNECT)
+        await settle()
+        assert playing(table) == {}
+        table.player(bot, 9, process=f"{bot}-1.2")
     await settle()
     assert playing(table) == {"g2": ["a-1.2", "b-1.2"]}
     await end_games(table)
-    assert table.stale == ["a-1.1", "b-1.1"]
+    assert table.stale == ["a-1.1", "b-1.1"], "each is said once"
     assert not any(result["faults"] for result in table.results)
 
 
@@ -150,7 +149,7 @@ async def test_a_later_attempt_of_a_game_is_no_less_a_repeat() -> None:
     table.arena.submit(replace(game("g"), attempt=2))
     await settle()
     assert playing(table) == {}
-    assert table.stale == ["a-1.1"]
+    assert table.stale == ["a-1.1", "b-1.1"]
 
 
 async def test_a_stale_process_gets_no_game_any_more_not_even_in_a_new_session() -> None:
@@ -161,12 +160,12 @@ async def test_a_stale_process_gets_no_game_any_more_not_even_in_a_new_session()
     table.arena.submit(game("g2"))
     await settle()
     await end_games(table)
-    assert table.stale == ["a-1.1"]
+    assert table.stale == ["a-1.1", "b-1.1"]
     table.player("a", 9, process="a-1.1")
     table.arena.submit(game("new", deck="d9"))
     await settle()
     assert playing(table) == {}
-    assert table.stale == ["a-1.1"], "once"
+    assert table.stale == ["a-1.1", "b-1.1"], "once"
 
 
 async def test_relabel_and_remote_bots_are_not_isolated() -> None:
@@ -195,7 +194,7 @@ async def test_the_other_instances_are_used_before_any_is_replaced() -> None:
     await settle()
     assert sorted(playing(table)) == ["g0", "g1"]
     await end_games(table)
-    assert table.stale == ["a-1.1"], "no more than the games need"
+    assert table.stale == ["a-1.1", "b-1.1"], "no more than the games need"
 
 
 async def test_a_game_for_two_instances_gets_two_new_ones() -> None:
@@ -207,7 +206,7 @@ async def test_a_game_for_two_instances_gets_two_new_ones() -> None:
     table.arena.submit(game("g2", bots=("b", "a", "b", "a")))
     await settle()
     await end_games(table)
-    assert table.stale == ["b-1.1", "b-2.1"]
+    assert table.stale == ["b-1.1", "b-2.1", "a-1.1", "a-2.1"]
 
 
 async def test_no_process_is_given_up_for_one_that_is_about_to_connect() -> None:
@@ -219,10 +218,10 @@ async def test_no_process_is_given_up_for_one_that_is_about_to_connect() -> None
     table.arena.launched("a", "a-2.1")
     await settle()
     await end_games(table)
-    assert table.stale == []
+    assert table.stale == ["b-1.1"]
     table.arena.ended("a-2.1", FaultKind.CRASH)  # it never connected
     await settle()
-    assert table.stale == ["a-1.1"]
+    assert table.stale == ["b-1.1", "a-1.1"]
 
 
 async def test_a_process_is_replaced_when_the_one_that_could_have_played_is_gone() -> None:

@@ -169,4 +169,4 @@ def test_games_whose_deck_has_been_seen_are_not_looked_at_for_room() -> None:
         both.ends(0)
         both.fill()
     assert both.looks == before
-    assert both.waiting.seen() == [Block("a", 1, f"d{number}", seen=True) for number in range(5)]
+    assert [game.spec.game for game in both.waiting.barred()] == ["g1", "g101", "g201", "g301", "g401"]

@@ -285,9 +285,8 @@ class Arena:
     def _place(self, game: WaitingGame) -> Block | list[Session | None]:
         """One session with room for each seat, the least busy first, None for the seats of those who will not
         come; or what keeps the game waiting."""
-        wanted = Counter(bot for bot in game.spec.bots if bot not in game.absent)
         chosen: dict[str, list[Session]] = {}
-        for bot, seats in wanted.items():
+        for bot, seats in game.wanted.items():
             found = self._free_sessions(bot, seats, game.spec.deck)
             if isinstance(found, Block):
                 return found
@@ -316,25 +315,29 @@ class Arena:
     def _retire_processes(self, isolation: Isolation) -> None:
         """Ask for new processes where games wait for some that have not met their deck. Only those without a
         game under way are given up, and as few as will do."""
-        idle: dict[str, list[str]] = {}
-        for block in self.waiting.seen():
-            bot = block.bot
-            if bot not in idle:
-                idle[bot] = self._idle_processes(bot, isolation)
-            if not idle[bot]:
-                continue
-            able = {
-                _player(session)
-                for session in self.sessions[bot]
-                if not isolation.barred(session.process, block.deck)
-            }
-            missing = block.seats - len(able) - isolation.coming(bot)
-            barred = [process for process in idle[bot] if isolation.barred(process, block.deck)]
-            for process in barred[: max(0, missing)]:
-                idle[bot].remove(process)
-                isolation.retire(bot, process)
-                log.info("process stale", bot=bot, process=process)
-                self._on_stale(bot, process)
+        idle = {
+            bot: self._idle_processes(bot, isolation)
+            for bot in {bot for game in self.waiting.barred() for bot in game.wanted}
+        }
+        for game in self.waiting.barred():
+            for bot, seats in game.wanted.items():
+                for process in self._to_replace(bot, seats, game.spec.deck, idle[bot], isolation):
+                    idle[bot].remove(process)
+                    isolation.retire(bot, process)
+                    log.info("process stale", bot=bot, process=process)
+                    self._on_stale(bot, process)
+
+    def _to_replace(
+        self, bot: str, seats: int, deck: str, idle: Sequence[str], isolation: Isolation
+    ) -> list[str]:
+        """Which of the idle processes of a bot must go for a game of a deck with so many seats of it."""
+        if not idle:
+            return []
+        able = {
+            _player(session) for session in self.sessions[bot] if not isolation.barred(session.process, deck)
+        }
+        missing = seats - len(able) - isolation.coming(bot)
+        return [process for process in idle if isolation.barred(process, deck)][: max(0, missing)]
 
     def _idle_processes(self, bot: str, isolation: Isolation) -> list[str]:
         sessions = self.sessions.get(bot, ())

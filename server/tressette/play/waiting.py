@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
@@ -42,6 +43,11 @@ class WaitingGame:
     order: int
     absent: set[str] = field(default_factory=set)
     block: Block = _NEW
+
+    @property
+    def wanted(self) -> Counter[str]:
+        """How many sessions of which bots it takes."""
+        return Counter(bot for bot in self.spec.bots if bot not in self.absent)
 
 
 class Waiting:
@@ -97,9 +103,9 @@ class Waiting:
         """A bot has other sessions than before."""
         self._with_sessions.add(bot)
 
-    def seen(self) -> list[Block]:
-        """The blocks under which games wait for sessions that have not met their deck."""
-        return [block for block in self._queues if block.seen]
+    def barred(self) -> list[WaitingGame]:
+        """The first game under each of the blocks that only new sessions can lift."""
+        return [queue[0] for block, queue in self._queues.items() if block.seen]
 
     def startable(self, place: Callable[[WaitingGame], Block | _T]) -> Iterator[tuple[GameSpec, _T]]:
         """Take out the games that can start after what has changed since the last time, each with what
