@@ -32,7 +32,9 @@ from support.runs import (
     tricks,
     until,
 )
+from tressette.record.reader import read_lines
 from tressette_tournament.local_host import HostFailed, LocalHost
+from tressette_tournament.processes import log_of
 from tressette_tournament.ratings import rate
 from tressette_tournament.results import GameResult, read
 from tressette_tournament.runner import Outcome, RunError, Runner
@@ -521,6 +523,25 @@ async def test_a_chatty_bot(tmp_path: Path) -> None:
     log = (runner.folder / "logs" / "bots" / "chatty-1.1.log").read_bytes()
     assert len(log) < 1_100_000
     assert log.endswith(b"[more output was dropped]\n")
+
+
+async def test_no_way_from_a_bad_game_to_its_log(tmp_path: Path) -> None:
+    """The record says which processes played a game; their output is under these names."""
+    crashes = "if self.turns > 30: raise RuntimeError('lost my cards')"
+    crasher = script(tmp_path, "crasher", player(each_turn=crashes))
+    _, _, runner = await play(event(tmp_path, {"a": "first_legal", "bad": crasher}, deal_sets=10))
+    (path,) = runner.folder.glob("tricks-*.jsonl")
+    processes = {
+        line["game"]: dict(zip(line["bots"], line["processes"], strict=True))
+        for line in read_lines(path)
+        if line["kind"] == "match"
+    }
+    bad = [line["game"] for line in results(runner.folder) if line["faults"]]
+    assert bad
+    for game in bad:
+        text = log_of(runner.folder / "logs" / "bots", processes[game]["bad"]).read_text()
+        assert "RuntimeError: lost my cards" in text
+        assert log_of(runner.folder / "logs" / "bots", processes[game]["a"]).exists()
 
 
 async def test_two_seats_of_a_bot_are_two_processes(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ Decisions:
    next by giving the instance up.
 2. Before a restart there is a pause, longer with each failure in a row and 30 seconds at most, so that a bot
    that only crashes costs little.
-3. A process that is replaced because the games need a fresh one (``recycle``) has not failed.
+3. A process that is replaced because the games need a fresh one (``recycle``) has not failed. It is told by
+   the server that its token is revoked, and is then ended.
 4. Of the logs of an instance the first and the last ones are kept, OUTPUT_LIMIT bytes of each.
 """
 
@@ -44,6 +45,11 @@ _GUARD: Final = Path(__file__).with_name("guard.py")
 _END_TIMEOUT_S: Final = 5.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 30.0
+
+
+def log_of(logs: Path, process: str) -> Path:
+    """Where the output of a process is, in the folder of the logs; it may have been removed, see decision 4."""
+    return logs / f"{process}.log"
 
 
 @dataclass(slots=True)
@@ -76,7 +82,7 @@ class BotProcess:
     @property
     def log(self) -> Path:
         """Where its output is."""
-        return self.logs / f"{self.id}.log"
+        return log_of(self.logs, self.id)
 
     @property
     def end(self) -> str:
