@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.runs import alive, all_end, soon
-from tressette_tournament.processes import KEPT_LOGS, OUTPUT_LIMIT, BotProcess, BotProcesses
+from tressette_tournament.processes import KEPT_BYTES, OUTPUT_LIMIT, BotProcess, BotProcesses
 from tressette_tournament.tournament_file import Bot
 
 RESTARTS = 3
@@ -246,13 +246,15 @@ async def test_generations_go_on_where_an_earlier_session_left_off(tmp_path: Pat
 async def test_the_first_and_the_last_logs_of_an_instance_are_kept(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
-    for number in range(1, 40):
-        (logs / f"one-1.{number}.log").write_text(f"{number}\n")
+    for number in range(1, 41):
+        with (logs / f"one-1.{number}.log").open("wb") as log:
+            log.truncate(OUTPUT_LIMIT if number % 2 else 10)
     (logs / "one-10.1.log").write_text("of another instance\n")
-    async with running(tmp_path, bot(tmp_path, "print(40)\n" + SAY_PID + "time.sleep(600)")) as run:
+    async with running(tmp_path, bot(tmp_path, SAY_PID + "time.sleep(600)")) as run:
         await run.until_lines(1)
-    kept = sorted(int(path.read_text()) for path in logs.glob("one-1.*.log"))
-    assert kept == [1, *range(40 - KEPT_LOGS + 2, 41)]
+    sizes = {int(path.suffixes[-2][1:]): path.stat().st_size for path in logs.glob("one-1.*.log")}
+    assert sorted(sizes) == [1, *range(min(sizes.keys() - {1}), 42)]
+    assert KEPT_BYTES - 3 * OUTPUT_LIMIT < sum(sizes.values()) <= KEPT_BYTES - OUTPUT_LIMIT
     assert (logs / "one-10.1.log").exists()
 
 

@@ -17,7 +17,8 @@ Decisions:
    that only crashes costs little.
 3. A process that is replaced because the games need a fresh one (``recycle``) has not failed. It is told by
    the server that its token is revoked, and is then ended.
-4. Of the logs of an instance the first and the last ones are kept, OUTPUT_LIMIT bytes of each.
+4. A log has OUTPUT_LIMIT bytes at most. Of those of an instance the first and the last ones are kept,
+   KEPT_BYTES in all; a small one counts as LEAST_BYTES, so that there is a bound on their number too.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from tressette_tournament.tournament_file import Bot
 
 OUTPUT_LIMIT: Final = 1 << 20
 """Bytes that a process may print at most; the rest is dropped."""
-KEPT_LOGS: Final = 16
-"""How many logs of an instance are kept: the first, and the last ones."""
+KEPT_BYTES: Final = 16 << 20
+LEAST_BYTES: Final = 1 << 12
 _GUARD: Final = Path(__file__).with_name("guard.py")
 _END_TIMEOUT_S: Final = 5.0
 _FIRST_PAUSE_S: Final = 0.1
@@ -48,7 +49,7 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 
 def log_of(logs: Path, process: str) -> Path:
-    """Where the output of a process is, in the folder of the logs; it may have been removed, see decision 4."""
+    """Where the output of a process is, in the folder of the logs, unless it was removed (decision 4)."""
     return logs / f"{process}.log"
 
 
@@ -296,9 +297,14 @@ def _generations(one: BotProcess) -> dict[int, Path]:
 
 def _make_room(one: BotProcess) -> None:
     """Remove logs of an instance, the oldest but the first, so that there is room for one more."""
-    logs = sorted(_generations(one).items())
-    for _, path in logs[1 : max(1, len(logs) - KEPT_LOGS + 2)]:
-        path.unlink(missing_ok=True)
+    logs = [path for _, path in sorted(_generations(one).items())]
+    sizes = [max(path.stat().st_size, LEAST_BYTES) for path in logs]
+    excess = sum(sizes) + OUTPUT_LIMIT - KEPT_BYTES
+    for path, size in list(zip(logs, sizes, strict=True))[1:]:
+        if excess <= 0:
+            return
+        path.unlink()
+        excess -= size
 
 
 def _command(bot: Bot) -> list[str]:
