@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from support.tables import Player, Table, committed_faults, game_spec
+from support.tables import Player, Table, committed_faults, game_spec, settle
 from tressette.play.config import POLICIES, ConfigError, PlayConfig, policies_from
 from tressette.play.session import Disqualified, Seat, UnknownTurn
+from tressette.record.game import GameSpec
 from tressette.rules.actions import Action, PlayCard
 from tressette.rules.cards import CARDS
 from tressette.rules.errors import MalformedAction, Refusal
@@ -51,12 +52,17 @@ def be_gone(table: Table, player: Player, seat: Seat) -> None:
 
 
 def be_crashed(table: Table, player: Player, seat: Seat) -> None:
-    player.session.detach()
-    table.arena.crashed(player.session.name)
+    table.arena.ended(player.session.process, FaultKind.CRASH)
 
 
 def be_out_of_turn(table: Table, player: Player, seat: Seat) -> None:
     player.session.answer(seat.handle, seat.turn + 7, foreign_card(seat))
+
+
+def launched(table: Table, spec: GameSpec) -> None:
+    """A game between launched bots."""
+    players = [table.player(name, process=f"{name}-1.1") for name in spec.bots]
+    table.arena.start(spec, [player.session for player in players])
 
 
 Misdeed = Callable[[Table, Player, Seat], None]
@@ -76,7 +82,7 @@ async def test_every_kind_with_every_policy(kind: FaultKind, effect: FaultEffect
     if (kind, effect) == (FaultKind.NOT_YOUR_TURN, FaultEffect.SUBSTITUTE):
         effect = FaultEffect.NONE  # nothing is open that could be played for it
     table = Table(PlayConfig(2000, illegal_retries=0, policies={kind: effect}))
-    table.sit(game_spec(rules=LEAST))
+    launched(table, game_spec(rules=LEAST))
     player, seat = asked(table)
     MISDEEDS[kind](table, player, seat)
     (game,) = {seat.game}
@@ -176,6 +182,7 @@ async def test_a_bot_that_refuses_to_start(effect: FaultEffect) -> None:
     table.arena.submit(game_spec(rules=LEAST))
     assert not table.arena.refused_to_start("another", "d")
     assert table.arena.refused_to_start("g1", "d")
+    await settle()
     table.finish()
     (result,) = table.results
     kinds = {(bot, kind) for bot, kind, _ in result["faults"]}
@@ -183,13 +190,18 @@ async def test_a_bot_that_refuses_to_start(effect: FaultEffect) -> None:
     assert (result["offender"] == "d") == (effect is FaultEffect.FORFEIT)
 
 
-async def test_a_game_with_two_bots_missing_waits_on() -> None:
+async def test_a_game_with_two_bots_missing_waits_for_the_one_that_may_come() -> None:
     table = Table()
     for name in "ab":
         table.player(name)
     table.arena.submit(game_spec(rules=LEAST))
-    assert not table.arena.refused_to_start("g1", "d")
+    assert table.arena.refused_to_start("g1", "d")
+    await settle()
     assert [spec.game for spec in table.arena.waiting] == ["g1"]
+    table.player("c")
+    await settle()
+    table.finish()
+    assert {(bot, kind) for bot, kind, _ in table.results[0]["faults"]} == {("d", "refused_to_start")}
 
 
 @pytest.mark.parametrize(

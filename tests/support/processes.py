@@ -85,13 +85,14 @@ class Lines:
 
 
 class HostProcess:
-    """A host that has been told to start. ``address`` is where bots connect."""
+    """A host that has been told to start. ``address`` is where launched bots connect, ``remote_address``
+    where remote ones do."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
         self.process = process
         self.folder = folder
         self.lines = Lines(process.stdout)
-        self.address = ""
+        self.address = self.remote_address = ""
 
     def tell(self, **message: object) -> None:
         """Write one line to it."""
@@ -111,9 +112,20 @@ class HostProcess:
         result: dict[str, Any] = line["finished"]
         return result
 
-    async def session(self, bot: str, is_open: bool) -> None:
-        """Wait until this bot has come or gone."""
-        await self.lines.until("session", {"bot": bot, "open": is_open})
+    async def session(self, bot: str, is_open: bool) -> dict[str, Any]:
+        """Wait until this bot has come or gone; returns what is said of its session."""
+        wanted = {"bot": bot, "open": is_open}
+        line = await self.lines.find(
+            lambda line: "session" in line and wanted.items() <= line["session"].items(), f"{wanted}"
+        )
+        session: dict[str, Any] = line["session"]
+        return session
+
+    def launched(self, name: str, process: str) -> str:
+        """Have the process of a bot expected; returns its token."""
+        token = f"token-of-{process}"
+        self.tell(token={"token": token, "name": name, "process": process})
+        return token
 
     async def stop(self) -> int:
         """Tell it to stop; returns its status."""
@@ -130,27 +142,21 @@ class HostProcess:
 async def hosting(
     folder: Path,
     tokens: dict[str, str],
-    move_ms: int = 60_000,
-    illegal_retries: int = 1,
-    log_level: str = "error",
     command: tuple[str, ...] = ("-m", "tressette.wire.host"),
+    **config: Any,
 ) -> AsyncIterator[HostProcess]:
-    """A host process that listens."""
+    """A host process that listens. tokens: names of bots by the tokens that they will show, whatever process
+    they are; config: fields of HostConfig."""
     process = await start(*command, stdin=True)
     host = HostProcess(process, folder)
     try:
-        config = HostConfig(
-            address="127.0.0.1:0",
-            folder=str(folder),
-            writer="w1",
-            key=KEY.hex(),
-            move_ms=move_ms,
-            illegal_retries=illegal_retries,
-            tokens=tokens,
-            log_level=log_level,
-        )
-        host.tell(start=config.to_json())
-        host.address = (await host.lines.until("listening"))["listening"]
+        defaults: dict[str, Any] = {"move_ms": 60_000, "grace_s": 0, "log_level": "error"}
+        start_with = HostConfig(str(folder), "w1", KEY.hex(), **(defaults | config))
+        host.tell(start=start_with.to_json())
+        listening = (await host.lines.until("listening"))["listening"]
+        host.address, host.remote_address = listening["local"], listening.get("remote", "")
+        for token, name in tokens.items():
+            host.tell(token={"token": token, "name": name, "process": ""})
         yield host
     finally:
         await end(process)

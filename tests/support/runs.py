@@ -240,6 +240,7 @@ def finish(file: Path) -> CommandRun:
 # --- what was played -------------------------------------------------------------------------------
 
 TIMES = ("duration_ms", "ended_unix_ms", "think_ms", "net_ms")
+PROCESSES = ("processes",)
 CHAIN = ("seq", "prev")
 
 
@@ -251,12 +252,14 @@ def results(run: Path, *without: str) -> list[dict[str, Any]]:
 
 
 def tricks(run: Path, *without: str) -> list[dict[str, Any]]:
-    """The same for the lines of the games, of those attempts that have a result."""
+    """The same for the lines of the games, of those attempts that have a result. Which processes played
+    them is left out as well."""
     committed = {(line["game"], line["attempt"]) for line in read_results(run)}
     lines = [line for path in sorted(run.glob("tricks-*.jsonl")) for line in read_lines(path)]
     kept = [line for line in lines if (line["game"], line["attempt"]) in committed]
     return sorted(
-        (_less(line, (*TIMES, *CHAIN, *without)) for line in kept), key=lambda line: str(line["game"])
+        (_less(line, (*TIMES, *CHAIN, *PROCESSES, *without)) for line in kept),
+        key=lambda line: str(line["game"]),
     )
 
 

@@ -101,10 +101,10 @@ class Delivery:
 class Player:
     """One session. ``woken`` counts how often the arena asked for its news to be sent."""
 
-    def __init__(self, table: Table, name: str, max_matches: int = 1) -> None:
+    def __init__(self, table: Table, name: str, max_matches: int = 1, process: str = "") -> None:
         self.table = table
         self.woken = 0
-        self.session = Session(name, f"{name} 1.0", max_matches, self._wake)
+        self.session = Session(name, f"{name} 1.0", max_matches, self._wake, process=process)
         table.arena.join(self.session)
 
     def _wake(self) -> None:
@@ -136,26 +136,40 @@ class Player:
 
 
 class Table:
-    """An arena with a clock, a record and players. ``results``: the games that have ended."""
+    """An arena with a clock, a record and players. ``results``: the games that have ended; ``stale``,
+    ``proven``: ids of processes that have to be replaced, and that have played a game to its end."""
 
     def __init__(
-        self, config: PlayConfig | None = None, recorder: Recorder | None = None, key: bytes = KEY
+        self,
+        config: PlayConfig | None = None,
+        recorder: Recorder | None = None,
+        key: bytes = KEY,
+        fresh: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.record = Memory()
         self.results: list[dict[str, Any]] = []
+        self.launched: set[str] = set()
+        self.stale: list[str] = []
+        self.proven: list[str] = []
         self.arena = Arena(
             key,
             config,
             recorder or self.record,
             self.clock,
             on_finished=lambda spec, result: self.results.append(result),
+            on_proven=lambda session: self.proven.append(session.process),
+            on_stale=lambda bot, process: self.stale.append(process),
+            fresh=fresh,
         )
         self.players: list[Player] = []
 
-    def player(self, name: str, max_matches: int = 1) -> Player:
-        """One more bot connects."""
-        player = Player(self, name, max_matches)
+    def player(self, name: str, max_matches: int = 1, process: str = "") -> Player:
+        """One more bot connects, from a process that is launched for it where there is an id."""
+        if process and process not in self.launched:
+            self.launched.add(process)
+            self.arena.launched(name, process)
+        player = Player(self, name, max_matches, process)
         self.players.append(player)
         return player
 

@@ -20,9 +20,12 @@ LIMIT = 1000
 
 
 @contextmanager
-def guarded(folder: Path, *command: str, limit: int = LIMIT) -> Iterator[subprocess.Popen[bytes]]:
+def guarded(
+    folder: Path, *command: str, limit: int = LIMIT, nice: str = "0", cpus: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
     """A guard in a group of its own, with its command; the log is ``log`` in the folder."""
-    arguments = [sys.executable, "-I", "-S", GUARD, str(folder / "log"), str(limit), str(folder), "--"]
+    log = str(folder / "log")
+    arguments = [sys.executable, "-I", "-S", GUARD, log, str(limit), str(folder), nice, cpus, "--"]
     process = subprocess.Popen(
         [*arguments, *command], stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -141,7 +144,7 @@ def test_a_child_may_leave_by_itself_before_it_is_asked(tmp_path: Path) -> None:
 
 def test_nothing_survives_a_starter_that_is_killed(tmp_path: Path) -> None:
     sleeper = python("say(os.getpid()); time.sleep(600)")
-    arguments = [sys.executable, "-I", "-S", GUARD, "log", "1000", str(tmp_path), "--", *sleeper]
+    arguments = [sys.executable, "-I", "-S", GUARD, "log", "1000", str(tmp_path), "0", "", "--", *sleeper]
     text = f"""
         guard = subprocess.Popen({arguments!r}, stdin=subprocess.PIPE, start_new_session=True)
         say(guard.pid)
@@ -152,6 +155,34 @@ def test_nothing_survives_a_starter_that_is_killed(tmp_path: Path) -> None:
         assert all(map(alive, family))
         starter.send_signal(signal.SIGKILL)
     until(lambda: not any(map(alive, family)), "the end of guard and sleeper", 5)
+
+
+# --- what it may use -------------------------------------------------------------------------------
+
+
+def test_niceness_is_added_to_that_of_the_starter(tmp_path: Path) -> None:
+    with guarded(tmp_path, *python("print(os.nice(0))"), nice="3") as process:
+        assert process.wait(10) == 0
+    assert (tmp_path / "log").read_text() == f"{min(19, os.nice(0) + 3)}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no CPU sets")
+def test_a_child_and_what_it_starts_keep_to_their_processors(tmp_path: Path) -> None:
+    one = max(os.sched_getaffinity(0))
+    again = "import os; print(sorted(os.sched_getaffinity(0)))"
+    text = "print(sorted(os.sched_getaffinity(0)), flush=True)\n"
+    text += f"subprocess.run([sys.executable, '-c', {again!r}])"
+    with guarded(tmp_path, *python(text), cpus=str(one)) as process:
+        assert process.wait(10) == 0
+    assert (tmp_path / "log").read_text() == f"[{one}]\n" * 2
+
+
+def test_what_the_system_refuses_is_noted_and_the_child_runs_without(tmp_path: Path) -> None:
+    with guarded(tmp_path, *python("print('here')"), cpus="65000") as process:
+        assert process.wait(10) == 0
+    note, said = (tmp_path / "log").read_text().splitlines()
+    assert note.startswith("cannot use the processors [65000] alone: ")
+    assert said == "here"
 
 
 # --- output ----------------------------------------------------------------------------------------
@@ -209,6 +240,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    arguments = [sys.executable, "-I", "-S", GUARD, str(tmp_path / "log"), "100", str(missing), "--", "true"]
+    log = str(tmp_path / "log")
+    arguments = [sys.executable, "-I", "-S", GUARD, log, "100", str(missing), "0", "", "--", "true"]
     assert subprocess.run(arguments, stdin=subprocess.DEVNULL, timeout=10).returncode == 127
     assert str(missing) in (tmp_path / "log").read_text()

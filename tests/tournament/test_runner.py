@@ -32,7 +32,9 @@ from support.runs import (
     tricks,
     until,
 )
+from tressette.record.reader import read_lines
 from tressette_tournament.local_host import HostFailed, LocalHost
+from tressette_tournament.processes import log_of
 from tressette_tournament.ratings import rate
 from tressette_tournament.results import GameResult, read
 from tressette_tournament.runner import Outcome, RunError, Runner
@@ -122,7 +124,7 @@ def test_the_folder_of_a_run(whole: CommandRun) -> None:
         "tricks-0001-0001.jsonl",
     }
     logs = {path.name for path in (whole.folder / "logs" / "bots").iterdir()}
-    assert logs == {f"{bot}-{number}.log" for bot in ("chance", "first", "slow") for number in (1, 2)}
+    assert logs == {f"{bot}-{number}.1.log" for bot in ("chance", "first", "slow") for number in (1, 2)}
     assert loaded(whole.folder / "tournament.toml") == loaded(whole.file)
 
 
@@ -437,8 +439,8 @@ async def test_a_bot_that_crashes_at_its_start(tmp_path: Path) -> None:
     assert runner.lost == {"bad"}
     assert runner.left_out == len(games) - len(theirs)
     (note,) = notes.notes
-    log = runner.folder / "logs" / "bots" / "bad-1.log"
-    assert "bot bad (instance 1) ended 4 times, the last time with status 1" in note
+    log = runner.folder / "logs" / "bots" / "bad-1.4.log"
+    assert "bot bad (instance 1) failed 4 times in a row, the last time it ended with status 1" in note
     assert str(log) in note
     assert "RuntimeError: out of luck" in log.read_text()
 
@@ -460,10 +462,10 @@ async def test_a_bot_that_crashes_again_and_again(tmp_path: Path) -> None:
     assert len(played) < len(games)
     faulty = [line for line in played if line["faults"]]
     assert faulty, "the games that it left go on without it"
-    assert {(bot, kind) for line in faulty for bot, kind, _ in line["faults"]} == {("bad", "disconnect")}
+    assert {(bot, kind) for line in faulty for bot, kind, _ in line["faults"]} == {("bad", "crash")}
     left_out = len(games) - len(played)
     assert re.search(rf"Left out, because of bad: {left_out} games; .* tournament run ", run.output)
-    assert "RuntimeError: enough" in (run.folder / "logs" / "bots" / "bad-1.log").read_text()
+    assert "RuntimeError: enough" in (run.folder / "logs" / "bots" / "bad-1.1.log").read_text()
     # Once it is mended the same command plays what was left out.
     crasher.write_text(player())
     assert (await play(file))[0] is Outcome.COMPLETE
@@ -494,7 +496,7 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
     assert runner.lost == {"asleep"}
     assert runner.left_out == 4
     late, lost = notes.notes
-    log = str(runner.folder / "logs" / "bots" / "asleep-1.log")
+    log = str(runner.folder / "logs" / "bots" / "asleep-1.1.log")
     assert "bot asleep has 0 of the 1 connections it needs; the run waits" in late
     assert "; its games are left out" in lost
     assert log in late
@@ -518,9 +520,28 @@ async def test_a_chatty_bot(tmp_path: Path) -> None:
     chatty = script(tmp_path, "chatty", player(each_turn=talks))
     outcome, _, runner = await play(event(tmp_path, {"a": "first_legal", "chatty": chatty}))
     assert outcome is Outcome.COMPLETE
-    log = (runner.folder / "logs" / "bots" / "chatty-1.log").read_bytes()
+    log = (runner.folder / "logs" / "bots" / "chatty-1.1.log").read_bytes()
     assert len(log) < 1_100_000
     assert log.endswith(b"[more output was dropped]\n")
+
+
+async def test_no_way_from_a_bad_game_to_its_log(tmp_path: Path) -> None:
+    """The record says which processes played a game; their output is under these names."""
+    crashes = "if self.turns > 30: raise RuntimeError('lost my cards')"
+    crasher = script(tmp_path, "crasher", player(each_turn=crashes))
+    _, _, runner = await play(event(tmp_path, {"a": "first_legal", "bad": crasher}, deal_sets=10))
+    (path,) = runner.folder.glob("tricks-*.jsonl")
+    processes = {
+        line["game"]: dict(zip(line["bots"], line["processes"], strict=True))
+        for line in read_lines(path)
+        if line["kind"] == "match"
+    }
+    bad = [line["game"] for line in results(runner.folder) if line["faults"]]
+    assert bad
+    for game in bad:
+        text = log_of(runner.folder / "logs" / "bots", processes[game]["bad"]).read_text()
+        assert "RuntimeError: lost my cards" in text
+        assert log_of(runner.folder / "logs" / "bots", processes[game]["a"]).exists()
 
 
 async def test_two_seats_of_a_bot_are_two_processes(tmp_path: Path) -> None:
@@ -531,7 +552,7 @@ async def test_two_seats_of_a_bot_are_two_processes(tmp_path: Path) -> None:
     assert outcome is Outcome.COMPLETE
     seen: Counter[str] = Counter()
     for name in ("a-1", "a-2", "b-1", "b-2"):
-        lines = (runner.folder / "logs" / "bots" / f"{name}.log").read_text().split("\n")[:-1]
+        lines = (runner.folder / "logs" / "bots" / f"{name}.1.log").read_text().split("\n")[:-1]
         pairs = [line.split() for line in lines]
         seen.update(f"{name[0]} {deck} {seat}" for deck, seat in pairs)
         # The two games of a deal set have one deck; in each a bot sits north-south or east-west.

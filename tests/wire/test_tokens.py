@@ -16,6 +16,7 @@ from support.tables import game_spec
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.tokens import (
     PREFIX,
+    LaunchTokens,
     TokenError,
     TokenFile,
     TokenFileDamaged,
@@ -175,6 +176,30 @@ def test_a_file_that_breaks_changes_nothing_for_a_running_server(path: Path) -> 
     assert [level for level, _ in said] == ["error", "error", "info", "info"]
     assert f"{path}:2:" in said[0][1]
     assert str(path) in said[1][1]
+
+
+# -- launched processes -------------------------------------------------------------------------------
+
+
+def test_tokens_of_launched_processes() -> None:
+    tokens = LaunchTokens()
+    tokens.add("one", "mine", "mine-1.1")
+    tokens.add("two", "mine", "mine-2.1")
+    tokens.add("three", "other", "")
+    assert [tokens.name_of(text) for text in ("one", "two", "three", "")] == ["mine", "mine", "other", None]
+    assert [tokens.process_of(text) for text in ("one", "two", "three", "")] == [
+        "mine-1.1",
+        "mine-2.1",
+        "",
+        "",
+    ]
+    assert tokens.ids() == {token_id(text) for text in ("one", "two", "three")}
+    assert tokens.remove("one") == "mine-1.1"
+    assert tokens.remove("one") == ""
+    tokens.remove_process("mine-2.1")
+    assert tokens.ids() == {token_id("three")}
+    assert [tokens.name_of(text) for text in ("one", "two")] == [None, None]
+    assert "three" not in repr(vars(tokens)), "they are kept as digests"
 
 
 # -- revoking -----------------------------------------------------------------------------------------

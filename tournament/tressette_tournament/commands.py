@@ -1,10 +1,10 @@
-"""Whether a bot's command can be started: told before a run begins, not from a log when it is under way."""
+"""Whether a bot can be started as asked: told before a run begins, not from a log when it is under way."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -27,4 +27,15 @@ def why_not_found(program: str, directory: str, path: str) -> str | None:
         return f"program {program!r} {where}"
     if not any(os.access(file, os.X_OK) for file in files):
         return f"program {program!r} is not executable ({files[0]})"
+    return None
+
+
+def why_no_cpus(cpus: Iterable[int]) -> str | None:
+    """Why a bot cannot be kept to these processors, or None."""
+    if not hasattr(os, "sched_getaffinity"):
+        return "this system cannot keep a process to some processors"
+    usable = os.sched_getaffinity(0)
+    for cpu in cpus:
+        if cpu not in usable:
+            return f"there is no processor {cpu}; there are {', '.join(map(str, sorted(usable)))}"
     return None

@@ -1,4 +1,6 @@
-"""Runs one command and never outlives whoever started it: ``python guard.py LOG LIMIT FOLDER -- COMMAND...``.
+"""Runs one command and never outlives whoever started it.
+
+Usage: ``python guard.py LOG LIMIT FOLDER NICE CPUS -- COMMAND...``
 
 The starter holds the other end of this process's standard input. When that closes, because the starter
 stopped or was killed, the command gets half a second to end by itself, then SIGTERM and, two seconds later,
@@ -7,6 +9,10 @@ notice that before its bots leave, or it would count their leaving against them.
 Everything the command prints goes to LOG, LIMIT bytes at most; the rest is read and dropped, so that a
 chatty command neither fills the disk nor blocks. The command runs in FOLDER. Exits with the command's own
 status, 128 more than the signal that ended it, or 127 if it cannot be started, which LOG then explains.
+
+NICE (0 for none) is added to the niceness of the command; CPUS are the numbers of the processors that it may
+use, separated by commas (none: any). Both hold for the guard as well, so that the command is never without
+them. Where the system refuses, the command runs without, and LOG says so.
 
 The starter must give the guard a process group of its own, and should kill what is left of that group after
 the guard: a guard ends with its command and leaves alone what the command left behind.
@@ -28,6 +34,27 @@ from typing import IO
 _HEAD_START_S = 0.5
 _PATIENCE_S = 2.0
 _CANNOT_START = 127
+
+
+def _confine(nice: int, cpus: set[int]) -> list[str]:
+    """Set niceness and processors of this process and all that it starts; returns what was refused."""
+    refused = []
+    try:
+        if nice:
+            os.nice(nice)
+    except OSError as error:
+        refused.append(f"cannot add {nice} to the niceness: {error}\n")
+    try:
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+    except (AttributeError, OSError) as error:  # AttributeError: not on every system
+        refused.append(f"cannot use the processors {sorted(cpus)} alone: {error}\n")
+    return refused
+
+
+def _note(log: Path, lines: list[str]) -> None:
+    with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as out:
+        out.writelines(lines)
 
 
 def _copy(source: IO[bytes], log: Path, limit: int) -> None:
@@ -65,14 +92,15 @@ def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -
 
 def main(arguments: list[str]) -> int:
     """Run the command; returns its exit status, 127 if it cannot be started."""
-    log, limit, folder, _, *command = arguments
+    log, limit, folder, nice, cpus, _, *command = arguments
+    if refused := _confine(int(nice), {int(cpu) for cpu in cpus.split(",") if cpu}):
+        _note(Path(log), refused)
     try:
         child = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
     except OSError as error:
-        with Path(log).open("a", encoding="utf-8") as out:
-            out.write(f"cannot start {command[0]!r} in {folder!r}: {error}\n")
+        _note(Path(log), [f"cannot start {command[0]!r} in {folder!r}: {error}\n"])
         return _CANNOT_START
     assert child.stdout is not None
     ending = threading.Event()

@@ -1,7 +1,7 @@
 """The local host: one server process on this machine that plays the games it is given.
 
-The runner knows a host by ``start``, ``play``, ``cancel``, ``stop`` and the messages that come back; what is
-on the disk is read from the record. See ``tressette.wire.host`` for the other end.
+The runner knows a host by the methods of this class and the messages that come back; what is on the disk is
+read from the record. See ``tressette.wire.host`` for the other end, and for what the messages mean.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +29,10 @@ class HostFailed(Exception):
 
 class LocalHost:
     """One server process. ``on_message`` gets each of its messages but the first and the last words of a
-    failing one. ``keep_open`` are file descriptors that the process holds for as long as it lives."""
+    failing one. ``keep_open`` are file descriptors that the process holds for as long as it lives.
+
+    local_address, remote_address: where launched and remote bots connect, "" until it has started or where
+    there are none."""
 
     def __init__(
         self, log: Path, on_message: Callable[[dict[str, Any]], None], keep_open: Collection[int] = ()
@@ -40,10 +43,11 @@ class LocalHost:
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._reason = ""
+        self.local_address = self.remote_address = ""
 
-    async def start(self, config: dict[str, Any]) -> str:
-        """Start the process; ``config`` are the fields of HostConfig. Returns the address it listens on;
-        raises HostFailed, and OSError if there can be no such process. After either ``stop`` is still due."""
+    async def start(self, config: dict[str, Any]) -> None:
+        """Start the process; ``config`` are the fields of HostConfig. Raises HostFailed, and OSError if there
+        can be no such process. After either ``stop`` is still due."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -68,7 +72,20 @@ class LocalHost:
         if "listening" not in first:
             raise self._failure("the server did not start")
         self._reader = asyncio.create_task(self._read(self._process.stdout))
-        return str(first["listening"])
+        self.local_address = str(first["listening"]["local"])
+        self.remote_address = str(first["listening"].get("remote", ""))
+
+    def token(self, token: str, bot: str, process: str) -> None:
+        """Have a process let in that is about to be started. Its id is never used again."""
+        self._send(token={"token": token, "name": bot, "process": process})
+
+    def revoke(self, token: str) -> None:
+        """Have a process shut out that is about to be ended, and that has no game under way."""
+        self._send(revoke=token)
+
+    def crashed(self, process: str) -> None:
+        """A process has ended by itself: the policy for crashes answers for its seats from now on."""
+        self._send(crashed={"process": process})
 
     def play(self, spec: GameSpec) -> None:
         """Have a game played as soon as its bots are connected."""
@@ -77,6 +94,14 @@ class LocalHost:
     def cancel(self, game: str) -> None:
         """Have a game dropped unless it has started."""
         self._send(cancel=game)
+
+    def refused(self, game: str, bot: str) -> None:
+        """Have a game begin without a bot that will not come, unless it has started."""
+        self._send(refused={"game": game, "bot": bot})
+
+    def retired(self, decks: Iterable[str]) -> None:
+        """There will be no further games of these decks."""
+        self._send(retired=list(decks))
 
     async def failed(self) -> None:
         """Wait for the process to end by itself; raises HostFailed when it does, or what ``on_message``
@@ -105,7 +130,7 @@ class LocalHost:
             await process.wait()
 
     def _failure(self, what: str) -> HostFailed:
-        why = f": cannot write the record: {self._reason}" if self._reason else ""
+        why = f": {self._reason}" if self._reason else ""
         return HostFailed(f"{what}{why}; see {self._log}")
 
     def _send(self, **message: Any) -> None:

@@ -48,7 +48,7 @@ from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
 from tressette_tournament.results import GameResult, read_games
 from tressette_tournament.schedule import Game, Schedule
-from tressette_tournament.tournament_file import Bot, Format, Tournament, differences, dump
+from tressette_tournament.tournament_file import Format, Tournament, differences, dump
 
 LATE_S: Final = 30.0
 """How long a bot may take to connect before it is named as missing (the run goes on waiting)."""
@@ -100,7 +100,6 @@ class Runner:
         self._rules: Mapping[str, RuleSet] = {choice.name: choice.rules for choice in tournament.presets}
         # A game needs a process for each seat of a bot.
         self._needed = max(tournament.table(choice).most_seats for choice in tournament.presets)
-        self._tokens = {bot.name: secrets.token_urlsafe(24) for bot in tournament.bots}
         self._out: dict[str, Game] = {}
         self._connected: Counter[str] = Counter()
         self._away: dict[str, float] = {}  # since when, in seconds of the monotonic clock
@@ -209,7 +208,7 @@ class Runner:
     async def _session(self, server_lock: int) -> None:
         self._host = LocalHost(self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,))
         self._bots = BotProcesses(
-            self.tournament.bots, self.folder / "logs" / "bots", self._environment, self._given_up
+            self.tournament.bots, self.folder / "logs" / "bots", self._environment, self
         )
         work = asyncio.create_task(self._work())
         with self._interruptible(work):
@@ -230,28 +229,26 @@ class Runner:
     async def _work(self) -> None:
         """Start everything and play; raises what goes wrong anywhere."""
         tournament = self.tournament
-        self._address = await self._host.start(
+        await self._host.start(
             {
-                "address": "127.0.0.1:0",
                 "folder": str(self.folder),
                 "writer": free_writer(self.folder),
                 "key": self._key.hex(),
                 "move_ms": tournament.clock.move_ms,
                 "illegal_retries": tournament.faults.illegal_retries,
-                "tokens": {token: name for name, token in self._tokens.items()},
             }
         )
         if self._stopping:
             return
-        self._away = dict.fromkeys(self._tokens, time.monotonic())
+        self._away = dict.fromkeys((bot.name for bot in tournament.bots), time.monotonic())
         await self._bots.start()
         await _first_of(self._play(), self._host.failed(), self._bots.failed(), self._watch_connections())
 
-    def _environment(self, bot: Bot) -> Mapping[str, str]:
+    def _environment(self, one: BotProcess) -> Mapping[str, str]:
         return {
-            "TRESSETTE_ADDRESS": self._address,
-            "TRESSETTE_TOKEN": self._tokens[bot.name],
-            "TRESSETTE_BOT_NAME": bot.name,
+            "TRESSETTE_ADDRESS": self._host.local_address,
+            "TRESSETTE_TOKEN": one.token,
+            "TRESSETTE_BOT_NAME": one.bot.name,
         }
 
     async def _play(self) -> None:
@@ -302,7 +299,14 @@ class Runner:
             del self._out[message["cancelled"]]
             self._schedule.roll_back(message["cancelled"])
         elif "session" in message:
-            self._session_changed(message["session"]["bot"], message["session"]["open"])
+            session = message["session"]
+            if session["open"]:
+                self._bots.connected(session["process"])
+            self._session_changed(session["bot"], session["open"])
+        elif "proven" in message:
+            self._bots.proven(message["proven"]["process"])
+        elif "stale" in message:
+            self._bots.recycle(message["stale"]["process"])
         self._changed.set()
 
     def _session_changed(self, bot: str, is_open: bool) -> None:
@@ -315,11 +319,24 @@ class Runner:
         else:
             self._away.setdefault(bot, time.monotonic())
 
-    def _given_up(self, one: BotProcess) -> None:
+    def starting(self, one: BotProcess) -> None:
+        """A bot process is about to be started."""
+        self._host.token(one.token, one.bot.name, one.id)
+
+    def crashed(self, one: BotProcess) -> None:
+        """A bot process has failed."""
+        self._host.crashed(one.id)
+
+    def recycled(self, one: BotProcess) -> None:
+        """A bot process is about to be replaced."""
+        self._host.revoke(one.token)
+
+    def given_up(self, one: BotProcess) -> None:
+        """A bot has failed too often."""
         self._lose(
             one.bot.name,
-            f"bot {one.bot.name} (instance {one.instance}) ended {one.starts} times, the last time with "
-            f"status {one.status}; its games are left out. Its output: {one.log}",
+            f"bot {one.bot.name} (instance {one.instance}) failed {one.failures} times in a row, the last "
+            f"time it {one.end}; its games are left out. Its output: {one.log}",
         )
 
     def _lose(self, bot: str, why: str) -> None:

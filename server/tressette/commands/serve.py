@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import ssl
 import time
-from typing import Any, Final
+from typing import Any
 
 import click
 import grpc
@@ -16,7 +15,6 @@ from tressette.commands.config_file import SettingsCommand, as_toml
 from tressette.commands.serve_operations import Operations, operations_options
 from tressette.commands.serve_options import (
     Settings,
-    Tls,
     access_options,
     config_options,
     limit_options,
@@ -36,12 +34,10 @@ from tressette.wire.drain import Stopping, play_out, suspend, take_up
 from tressette.wire.logs import configure
 from tressette.wire.metrics import MetricsServer, MetricsUnavailable
 from tressette.wire.server import ArenaServer, BadAddress
-from tressette.wire.tokens import TokenError, TokenFile
+from tressette.wire.tls import Tls, TlsError
+from tressette.wire.tokens import TokenError, TokenFile, follow_revocations
 
 log = structlog.get_logger("tressette.serve")
-
-_TOKENS_EVERY_S: Final = 2.0
-"""How often it is looked whether the token of a live session has been revoked."""
 
 
 @click.command(
@@ -87,20 +83,11 @@ def serve(ctx: click.Context, /, show_config: bool, **options: Any) -> None:
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
-    # gRPC would not say what is wrong with the files.
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(tls.cert, tls.key, password="")
-        pair = (tls.key.read_bytes(), tls.cert.read_bytes())
-    except (OSError, ValueError) as error:
-        raise click.BadParameter(str(error), param_hint="--tls-cert, --tls-key") from None
-    if tls.client_ca is None:
-        return grpc.ssl_server_credentials([pair])
-    try:
-        context.load_verify_locations(tls.client_ca)
-        return grpc.ssl_server_credentials([pair], tls.client_ca.read_bytes(), require_client_auth=True)
-    except (OSError, ValueError) as error:
-        raise click.BadParameter(str(error), param_hint="--tls-client-ca") from None
+        return tls.credentials()
+    except TlsError as error:
+        hint = "--tls-client-ca" if error.of_clients else "--tls-cert, --tls-key"
+        raise click.BadParameter(str(error), param_hint=hint) from None
 
 
 def _tokens(settings: Settings) -> TokenFile | None:
@@ -110,16 +97,6 @@ def _tokens(settings: Settings) -> TokenFile | None:
         return TokenFile(settings.tokens)
     except (TokenError, OSError) as error:
         raise click.BadParameter(str(error), param_hint="--tokens") from None
-
-
-async def _revoke(server: ArenaServer, tokens: TokenFile) -> None:
-    """End the sessions of revoked tokens, for ever."""
-    while True:
-        await asyncio.sleep(_TOKENS_EVERY_S)
-        try:
-            server.keep_only(tokens.ids())
-        except Exception as error:  # whatever it is, the next token must not stay good for it
-            log.error("revoking failed", exc_info=error)
 
 
 def _open_record(
@@ -211,7 +188,9 @@ async def _serve(
         log.info("metrics", address=metrics.address)
     host = settings.address.rpartition(":")[0]
     log.info("listening", address=f"{host}:{port}", presets=settings.presets)
-    revoking = asyncio.create_task(_revoke(server, tokens)) if tokens is not None else None
+    revoking = (
+        asyncio.create_task(follow_revocations(tokens, server.keep_only)) if tokens is not None else None
+    )
     await stopping.asked.wait()
     await play_out(server, stopping, operations.drain_s)
     if revoking is not None:

@@ -22,22 +22,14 @@ from tressette.rules.events import FaultKind
 from tressette.rules.presets import canonical_name
 from tressette.wire.limits import Limits
 from tressette.wire.logs import LEVELS, Format
-from tressette.wire.server import BadAddress, is_loopback, split_address
+from tressette.wire.server import BadAddress
+from tressette.wire.tls import Tls, takes_protection
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _PLAY: Final = PlayConfig()
 _LIMITS: Final = Limits()
 _DAY_MS: Final = 86_400_000
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Files in PEM. With ``client_ca`` only clients with a certificate that it has signed are let in."""
-
-    cert: Path
-    key: Path
-    client_ca: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +78,14 @@ def _access(options: Mapping[str, Any]) -> Tls | None:
     """How TLS is done, None without; refuses to stand open to other machines."""
     address, cert, key = options["address"], options["tls_cert"], options["tls_key"]
     try:
-        host, _ = split_address(address)
+        open_to_others = takes_protection(address)
     except BadAddress as error:
         raise click.BadParameter(str(error), param_hint="--address") from None
     if (cert is None) != (key is None):
         raise click.UsageError("--tls-cert and --tls-key are needed together")
     if options["tls_client_ca"] is not None and cert is None:
         raise click.UsageError("--tls-client-ca needs --tls-cert and --tls-key")
-    if not is_loopback(host):
+    if open_to_others:
         missing = [] if cert is not None else ["--tls-cert", "--tls-key"]
         missing += [] if options["tokens"] is not None else ["--tokens"]
         if missing:

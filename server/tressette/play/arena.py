@@ -1,10 +1,12 @@
 """The arena: which bots are here, which games wait, which are being played, and whose time is up.
 
 A game starts when every seat has a session of its bot with room for one more match; two seats of one
-game never share a session. Games that cannot start wait without holding up those behind them.
+game never share a session, nor a process that was launched for the bot. What runs behind the sessions of a
+remote bot is not known: they may well be one process. Games that cannot start wait without holding up those
+behind them (``play.waiting``). Processes may be kept from meeting a deck twice (``play.isolation``).
 
 A session whose link is lost is kept for ``grace_s``, its clocks running; then it leaves, and the fault policy
-answers for its seats.
+answers for its seats. The sessions of a launched process that has ended leave at once.
 
 An arena may **drain**: what is under way goes on, nothing new begins. It may be **suspended** to plain data,
 which another arena takes up (``play.suspend``).
@@ -24,6 +26,7 @@ import structlog
 
 from tressette.play.config import PlayConfig
 from tressette.play.game import Game
+from tressette.play.isolation import Isolation
 from tressette.play.session import Seat, Session
 from tressette.play.suspend import (
     RestoredSession,
@@ -34,6 +37,7 @@ from tressette.play.suspend import (
     suspended,
     token_hash,
 )
+from tressette.play.waiting import Block, Waiting, WaitingGame
 from tressette.record.game import GameSpec
 from tressette.record.reveals import NotKept, Reveal, Reveals
 from tressette.record.writer import NullRecorder, Recorder
@@ -54,8 +58,10 @@ class Arena:
 
     ``key`` is the secret from which handles and bot seeds are drawn. ``clock`` gives seconds and never
     goes back. ``on_finished`` hears of each game after its result line was written (not synced),
-    ``on_session`` of each session that comes (True) or leaves for good (False). ``grace_s`` is how long a
-    session is kept without a link. ``reveals`` keeps the decks that are revealed.
+    ``on_session`` of each session that comes (True) or leaves for good (False), ``on_proven`` of each that
+    has played its first game to the end. ``grace_s`` is how long a session is kept without a link. With
+    ``fresh`` no launched process meets a deck twice; ``on_stale`` then gets the bot and the id of each
+    process that has to be replaced. ``reveals`` keeps the decks that are revealed.
 
     turns: answers taken in so far; faults: how many of each kind led to each effect. They only grow.
     """
@@ -70,6 +76,9 @@ class Arena:
         on_session: Callable[[Session, bool], None] | None = None,
         grace_s: float = 0.0,
         reveals: Reveals | None = None,
+        on_proven: Callable[[Session], None] = lambda _: None,
+        on_stale: Callable[[str, str], None] = lambda _bot, _process: None,
+        fresh: bool = False,
     ) -> None:
         self.config = config or PlayConfig()
         self.recorder = recorder or NullRecorder()
@@ -77,7 +86,7 @@ class Arena:
         self.clock = clock
         self.sessions: dict[str, list[Session]] = {}
         self.games: set[Game] = set()
-        self.waiting: list[GameSpec] = []
+        self.waiting = Waiting()
         self.grace_s = grace_s
         self.turns = 0
         self.games_finished = 0
@@ -92,6 +101,10 @@ class Arena:
         self._key = key
         self._on_finished = on_finished
         self._on_session = on_session
+        self._on_proven = on_proven
+        self._on_stale = on_stale
+        self._isolation = Isolation() if fresh else None
+        self._launched: dict[str, str] = {}  # bots by process
         self._due: list[tuple[float, int, Seat]] = []
         self._order = itertools.count()
         self._deserted: deque[Seat] = deque()  # with open turns; see leave
@@ -99,10 +112,39 @@ class Arena:
         self._timer: asyncio.TimerHandle | None = None
         self._filling = False
 
+    # -- processes ------------------------------------------------------------------------------
+
+    def launched(self, bot: str, process: str) -> None:
+        """A process has been started for a bot; its sessions will name it. No id is ever used again."""
+        self._launched[process] = bot
+        if self._isolation is not None:
+            self._isolation.launched(bot, process)
+
+    def ended(self, process: str, kind: FaultKind) -> None:
+        """A launched process has ended, or is about to be ended: its sessions leave at once, for which
+        ``kind`` is the fault. One that is not known is ignored."""
+        bot = self._launched.pop(process, None)
+        if bot is None:
+            return
+        for session in list(self.sessions.get(bot, ())):
+            if session.process == process:
+                self.leave(session, kind)
+        if self._isolation is not None:
+            self._isolation.ended(process)
+            # Those that are left may have to be replaced now.
+            self._changed(bot)
+
+    def retired(self, decks: Iterable[str]) -> None:
+        """There will be no further games of these decks."""
+        if self._isolation is not None:
+            self._isolation.forget(decks)
+
     # -- sessions -------------------------------------------------------------------------------
 
     def join(self, session: Session) -> None:
-        """A bot has connected."""
+        """A bot has connected. A session of a process that has ended meanwhile never gets in."""
+        if session.process and session.process not in self._launched:
+            return
         log.info("session opened", **_about(session), version=session.version)
         self._enter(session, token_hash(session.resume_token))
         if self.draining:
@@ -114,16 +156,24 @@ class Arena:
         self._token_hashes[session] = hashed
         if self._on_session is not None:
             self._on_session(session, True)
+        if self._isolation is not None:
+            self._isolation.joined(session.process)
+        self._changed(session.name)
+
+    def _changed(self, bot: str) -> None:
+        """A bot has other sessions than before."""
+        self.waiting.sessions(bot)
         self._fill_soon()
 
     def __contains__(self, session: Session) -> bool:
         """Whether a session is here, attached or not."""
         return session in self._token_hashes
 
-    def resumable(self, resume_token: str, name: str) -> Session | None:
-        """The session that a bot may take over with this token, attached or not; None if there is none."""
+    def resumable(self, resume_token: str, name: str, process: str = "") -> Session | None:
+        """The session that a bot may take over with this token, attached or not; None if there is none.
+        Processes of one bot cannot take over each other's."""
         session = self._by_token_hash.get(token_hash(resume_token))
-        if session is None or session.name != name:
+        if session is None or (session.name, session.process) != (name, process):
             return None
         session.resume_token = resume_token  # a restored session does not know it
         return session
@@ -135,7 +185,7 @@ class Arena:
             timer.cancel()
         self._returned(session)
         log.info("session resumed", **_about(session))
-        self._fill_soon()
+        self._changed(session.name)
 
     def lost(self, session: Session) -> None:
         """The link of a session is gone. It is kept for the grace period, if it has anything to keep."""
@@ -168,9 +218,11 @@ class Arena:
             if seat.open:
                 self._deserted.append(seat)
         session.seats.clear()
+        session.news = []  # the stream may be there still, where the process is known to have ended
         self._answer_for_deserters()
         if self._on_session is not None:
             self._on_session(session, False)
+        self._changed(session.name)
 
     def _answer_for_deserters(self, all_at_once: bool = False) -> None:
         """Answer the turns of those who have left. Bots with a thousand matches that leave together would
@@ -183,36 +235,23 @@ class Arena:
                 asyncio.get_running_loop().call_soon(self._answer_for_deserters)
                 return
 
-    def crashed(self, name: str) -> None:
-        """Whoever launched a bot knows that its process has ended: its detached sessions leave at once."""
-        for session in list(self.sessions.get(name, ())):
-            if not session.attached:
-                self.leave(session, FaultKind.CRASH)
-
     # -- games ----------------------------------------------------------------------------------
 
     def submit(self, spec: GameSpec) -> None:
         """Play a game as soon as its bots are here."""
-        self.waiting.append(spec)
+        self.waiting.add(spec)
         self._fill_soon()
 
     def cancel(self, game: str) -> bool:
         """Forget a game that has not started; False if there is none of that id."""
-        before = len(self.waiting)
-        self.waiting = [spec for spec in self.waiting if spec.game != game]
-        return len(self.waiting) < before
+        return self.waiting.remove(game)
 
     def refused_to_start(self, game: str, absent: str) -> bool:
-        """Begin a waiting game without the bot ``absent``, which will not come: the fault policy answers for
-        its seats. False if no such game waits or another bot of it is missing as well."""
-        for spec in self.waiting:
-            if spec.game == game:
-                sessions = self._sessions_for(spec, absent)
-                if sessions is not None:
-                    self.waiting.remove(spec)
-                    self.start(spec, sessions)
-                    return True
-        return False
+        """Have a waiting game begin without the bot ``absent``, which will not come, as soon as the others
+        are here: the fault policy answers for its seats. False if no such game waits."""
+        found = self.waiting.without(game, absent)
+        self._fill_soon()
+        return found
 
     # -- decks ----------------------------------------------------------------------------------
 
@@ -238,31 +277,73 @@ class Arena:
         self._filling = False
         if self.draining:
             return
-        waiting, self.waiting = self.waiting, []
-        for spec in waiting:
-            sessions = self._sessions_for(spec)
-            if sessions is None:
-                self.waiting.append(spec)
-            else:
-                self.start(spec, sessions)
+        for spec, sessions in self.waiting.startable(self._place):
+            self.start(spec, sessions)
+        if self._isolation is not None:
+            self._retire_processes(self._isolation)
 
-    def _sessions_for(self, spec: GameSpec, absent: str | None = None) -> list[Session | None] | None:
-        """One session with room for each seat, the least busy first; None if there are not enough. Seats of
-        ``absent`` get none."""
-        chosen: list[Session | None] = []
-        for bot in spec.bots:
-            if bot == absent:
-                chosen.append(None)
-                continue
-            free = [
-                session
-                for session in self.sessions.get(bot, ())
-                if session.has_room and session not in chosen
-            ]
-            if not free:
-                return None
-            chosen.append(min(free, key=lambda session: session.playing))
-        return chosen
+    def _place(self, game: WaitingGame) -> Block | list[Session | None]:
+        """One session with room for each seat, the least busy first, None for the seats of those who will not
+        come; or what keeps the game waiting."""
+        chosen: dict[str, list[Session]] = {}
+        for bot, seats in game.wanted.items():
+            found = self._free_sessions(bot, seats, game.spec.deck)
+            if isinstance(found, Block):
+                return found
+            chosen[bot] = found
+        return [None if bot in game.absent else chosen[bot].pop(0) for bot in game.spec.bots]
+
+    def _free_sessions(self, bot: str, seats: int, deck: str) -> Block | list[Session]:
+        isolation = self._isolation
+        sessions = [
+            session
+            for session in self.sessions.get(bot, ())
+            if isolation is None or not isolation.barred(session.process, deck)
+        ]
+        free = sorted(
+            (session for session in sessions if session.has_room), key=lambda session: session.playing
+        )
+        chosen: dict[str, Session] = {}
+        for session in free:
+            chosen.setdefault(_player(session), session)
+        if len(chosen) >= seats:
+            return list(chosen.values())[:seats]
+        if isolation is None:
+            return Block(bot, seats)
+        return Block(bot, seats, deck, seen=len(set(map(_player, sessions))) < seats)
+
+    def _retire_processes(self, isolation: Isolation) -> None:
+        """Ask for new processes where games wait for some that have not met their deck. Only those without a
+        game under way are given up, and as few as will do."""
+        idle = {
+            bot: self._idle_processes(bot, isolation)
+            for bot in {bot for game in self.waiting.barred() for bot in game.wanted}
+        }
+        for game in self.waiting.barred():
+            for bot, seats in game.wanted.items():
+                for process in self._to_replace(bot, seats, game.spec.deck, idle[bot], isolation):
+                    idle[bot].remove(process)
+                    isolation.retire(bot, process)
+                    log.info("process stale", bot=bot, process=process)
+                    self._on_stale(bot, process)
+
+    def _to_replace(
+        self, bot: str, seats: int, deck: str, idle: Sequence[str], isolation: Isolation
+    ) -> list[str]:
+        """Which of the idle processes of a bot must go for a game of a deck with so many seats of it."""
+        if not idle:
+            return []
+        able = {
+            _player(session) for session in self.sessions[bot] if not isolation.barred(session.process, deck)
+        }
+        missing = seats - len(able) - isolation.coming(bot)
+        return [process for process in idle if isolation.barred(process, deck)][: max(0, missing)]
+
+    def _idle_processes(self, bot: str, isolation: Isolation) -> list[str]:
+        sessions = self.sessions.get(bot, ())
+        busy = {session.process for session in sessions if session.playing}
+        idle = dict.fromkeys(session.process for session in sessions if session.process not in busy)
+        return [process for process in idle if process and not isolation.retired(process)]
 
     def start(self, spec: GameSpec, sessions: Sequence[Session | None]) -> None:
         """Play a game now; one session with room for each seat, none twice; None: a bot that refused to
@@ -271,6 +352,8 @@ class Arena:
         for seat in game.seats:
             if seat.session is None:
                 seat.gone = FaultKind.REFUSED_TO_START
+            elif self._isolation is not None and seat.session.process:
+                self._isolation.sits_down(seat.session.process, spec.deck)
         game.start()
 
     def _new_game(
@@ -305,6 +388,12 @@ class Arena:
         self._ended.set()
         duration_ms = round((self.clock() - game.started_at) * 1000)
         result = game.scribe.committed(duration_ms, time.time_ns() // 1_000_000)
+        for seat in game.seats:
+            if seat.session is not None:
+                self.waiting.room(seat.session.name)
+                if not seat.session.proven:
+                    seat.session.proven = True
+                    self._on_proven(seat.session)
         if self._on_finished is not None:
             self._on_finished(game.spec, result)
         self._fill_soon()
@@ -467,11 +556,17 @@ class Arena:
         self.waiting.clear()
 
 
+def _player(session: Session) -> str:
+    """What must not have two seats of one game: a launched process, else the session."""
+    return session.process or session.id
+
+
 def _about(session: Session) -> dict[str, object]:
     """What a log line says of a session; nothing in it is secret."""
     return {
         "bot": session.name,
         "session": session.id,
+        **({"process": session.process} if session.process else {}),
         "playing": session.playing,
         "max_matches": session.max_matches,
         "turns": session.turns,

@@ -82,7 +82,12 @@ class Game:
                 session.playing += 1
             self.seats.append(seat)
         self._asking = False
-        self.scribe = Scribe(recorder, spec, [session.version if session else "" for session in sessions])
+        self.scribe = Scribe(
+            recorder,
+            spec,
+            [session.version if session else "" for session in sessions],
+            [session.process if session else "" for session in sessions],
+        )
 
     def bot_seed(self, seat: Seat) -> bytes:
         """32 bytes for the chance that the bot on this seat draws."""

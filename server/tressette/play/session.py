@@ -144,11 +144,12 @@ def _nothing() -> None:
 
 
 class Session:
-    """One bot's session under the name that counts. playing: games under way; max_matches: at most so
-    many; asked: turns that the bot has been sent; owed: those that it has not answered; turns: answers that
-    came from it; attached: whether it has a link; draining: whether it gets no new matches; drain_notice:
-    whether it has to be told that the arena drains; network: seconds that a message and its answer spend
-    on the way, as last measured.
+    """One bot's session under the name that counts. process: the id of the launched process behind it, ""
+    where that is not known; label: what the bot calls itself; playing: games under way; max_matches: at most
+    so many; proven: whether it has played a game to its end; asked: turns that the bot has been sent; owed:
+    those that it has not answered; turns: answers that came from it; attached: whether it has a link;
+    draining: whether it gets no new matches; drain_notice: whether it has to be told that the arena drains;
+    network: seconds that a message and its answer spend on the way, as last measured.
 
     news, receipts, refused: what waits to be sent; empty after ``take``.
     """
@@ -161,9 +162,13 @@ class Session:
         wake: Callable[[], None],
         wake_later: Callable[[], None] | None = None,
         idle: Callable[[], None] | None = None,
+        process: str = "",
+        label: str = "",
     ) -> None:
         self.name = name
         self.version = version
+        self.process = process
+        self.label = label
         self.max_matches = max_matches
         self.id = secrets.token_hex(8)
         self.resume_token = secrets.token_urlsafe(24)
@@ -177,6 +182,7 @@ class Session:
         self.turns = 0
         self.seats: dict[str, Seat] = {}
         self.playing = 0
+        self.proven = False
         self.draining = False
         self.drain_notice = False
         self.news: list[Seat] = []

@@ -28,7 +28,7 @@ from tressette.rules.ruleset import Packets, RuleSet
 from tressette.rules.scoring import Revoke
 
 _NOT_OF_THE_RULES = (
-    *("v", "seq", "prev", "commitment", "suits", "faults"),
+    *("v", "seq", "prev", "commitment", "suits", "processes", "faults"),
     *("think_ms", "net_ms", "duration_ms", "ended_unix_ms"),
 )
 

@@ -47,12 +47,16 @@ def _declaration(seat: int, one: Declaration) -> list[object]:
 
 
 class Scribe:
-    """Follows one game. ``versions`` are what the bots said of themselves, by player."""
+    """Follows one game. By player: ``versions`` are what the bots said of themselves, ``processes`` the ids
+    of the processes that were launched for them, empty where there are none."""
 
-    def __init__(self, recorder: Recorder, spec: GameSpec, versions: Sequence[str]) -> None:
+    def __init__(
+        self, recorder: Recorder, spec: GameSpec, versions: Sequence[str], processes: Sequence[str] = ()
+    ) -> None:
         self._recorder = recorder
         self._spec = spec
         self.versions = list(versions)
+        self._processes = list(processes) or [""] * len(spec.bots)
         self._game = (spec.game, spec.attempt)
         self._deals = 0
         self._faults: Counter[tuple[str, str]] = Counter()
@@ -106,6 +110,7 @@ class Scribe:
             deck=spec.deck,
             bots=list(spec.bots),
             versions=self.versions,
+            processes=self._processes,
             partners_drawn=[
                 {"hands": [_cards(hand) for hand in drawn.hands], "seats": list(drawn.seats)}
                 for drawn in self._draws

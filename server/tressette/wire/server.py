@@ -15,7 +15,7 @@ from tressette.play.arena import Arena
 from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.health import Health
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
-from tressette.wire.service import ArenaService, Names
+from tressette.wire.service import ArenaService, Names, Processes
 
 _OPTIONS: Final = (
     # Without this two servers could share a port, each getting some of the bots.
@@ -69,9 +69,10 @@ class ArenaServer:
         credentials: grpc.ServerCredentials | None = None,
         limits: Limits | None = None,
         reflect: bool = False,
+        processes: Processes = lambda _: "",
     ) -> None:
         limits = limits or Limits()
-        self.service = ArenaService(arena, names, limits)
+        self.service = ArenaService(arena, names, limits, processes)
         self._health = Health([ARENA])
         self._credentials = credentials
         self._server = grpc.aio.server(

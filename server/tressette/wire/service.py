@@ -33,6 +33,8 @@ log = structlog.get_logger("tressette.service")
 
 Names = Callable[[str], str | None]
 """Bot token -> the name that counts, or None."""
+Processes = Callable[[str], str]
+"""Bot token -> the id of the launched process that it was made for, or ""."""
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TEXT_LIMIT: Final = 64
@@ -48,13 +50,21 @@ class _Admission:
 
 class ArenaService:
     """Serves one arena. ``names`` gives the name that a bot token stands for, or None for one that is
-    unknown or revoked; without it there are no tokens and the bot's label is its name.
+    unknown or revoked; without it there are no tokens and the bot's label is its name. ``processes`` gives
+    the launched process that a token was made for, where there are any.
 
     endings: how many streams have ended for which reason, see ``wire.access``; it only grows."""
 
-    def __init__(self, arena: Arena, names: Names | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        arena: Arena,
+        names: Names | None = None,
+        limits: Limits | None = None,
+        processes: Processes = lambda _: "",
+    ) -> None:
         self._arena = arena
         self._names = names
+        self._processes = processes
         self._limits = limits or Limits()
         self._reveals = RevealService(arena, names, self._limits)
         self._links: dict[Session, Stream] = {}
@@ -126,7 +136,7 @@ class ArenaService:
             hello = await self._hello(stream)
             if hello is None:
                 return None
-            stream.open(self._greet(hello), hello)
+            stream.open(self._greet(hello), self._processes(hello.token), hello)
         except Refusal as refusal:
             log.info("refused", peer=context.peer(), reason=str(refusal))
             return arena_pb.Ending(
@@ -277,7 +287,7 @@ class ArenaService:
             raise Refusal(arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena takes no new sessions any more")
         if not hello.min_protocol <= PROTOCOL <= hello.max_protocol:
             raise Refusal(arena_pb.ERROR_REASON_PROTOCOL_VERSION, f"this arena speaks protocol {PROTOCOL}")
-        for text in ("version", "client"):
+        for text in ("label", "version", "client"):
             if len(getattr(hello, text)) > _TEXT_LIMIT:
                 raise Refusal(arena_pb.ERROR_REASON_MALFORMED, f"{text}: over {_TEXT_LIMIT} characters")
         name = self._name_of(hello)

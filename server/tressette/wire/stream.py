@@ -68,10 +68,11 @@ class Stream:
         self._turns_at_ping = 0
         self._writing_since: float | None = None
 
-    def open(self, name: str, hello: arena_pb.Hello) -> None:
-        """Make the session, or take over the one that the Hello names. Raises Refusal."""
+    def open(self, name: str, process: str, hello: arena_pb.Hello) -> None:
+        """Make the session, or take over the one that the Hello names; ``process`` is the launched process
+        that says it, if any. Raises Refusal."""
         if hello.resume_token:
-            session = self._arena.resumable(hello.resume_token, name)
+            session = self._arena.resumable(hello.resume_token, name, process)
             if session is None:
                 raise Refusal(
                     arena_pb.ERROR_REASON_RESUME_UNKNOWN, "resume_token: no such session of this bot"
@@ -80,7 +81,14 @@ class Stream:
             return
         granted = min(hello.max_matches or 1, self._limits.max_matches)
         self.session = Session(
-            name, hello.version, granted, self._wake.set, self._wake_for_receipts, self._idle.set
+            name,
+            hello.version,
+            granted,
+            self._wake.set,
+            self._wake_for_receipts,
+            self._idle.set,
+            process,
+            hello.label,
         )
 
     def welcome(self, resumed: bool) -> bytes:

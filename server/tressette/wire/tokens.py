@@ -16,6 +16,8 @@ Decisions:
 4. A server does not start with a damaged file. One that is running keeps what it read last and says so in
    its log: a slip while editing must neither shut everybody out nor let anybody in.
 
+5. Tokens of processes that the runner has launched are never stored; they stand for a process as well.
+
 Errors::
 
     TokenError              what was asked cannot be done
@@ -24,6 +26,7 @@ Errors::
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import hashlib
@@ -32,7 +35,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,9 +46,12 @@ import structlog
 log = structlog.get_logger("tressette.tokens")
 
 PREFIX: Final = "tressette_"
+REVOCATION_EVERY_S: Final = 2.0
+"""How often it is looked whether the token of a live session has been revoked."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CREATED: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_ID_DIGITS: Final = 12
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 _FIELDS: Final = {"name": _NAME, "created": _CREATED, "sha256": _DIGEST}
 
@@ -73,7 +79,7 @@ class Token:
     @property
     def id(self) -> str:
         """What it is called where it can be seen."""
-        return self.digest[:12]
+        return self.digest[:_ID_DIGITS]
 
 
 def _digest(token: str) -> str:
@@ -82,7 +88,7 @@ def _digest(token: str) -> str:
 
 def token_id(token: str) -> str:
     """The id of a token, known or not."""
-    return _digest(token)[:12]
+    return _digest(token)[:_ID_DIGITS]
 
 
 # -- reading ------------------------------------------------------------------------------------------
@@ -164,10 +170,56 @@ class TokenFile:
             log.error("tokens not read, those read before stay good", reason=reason)
 
 
+async def follow_revocations(tokens: TokenFile, keep_only: Callable[[Collection[str]], None]) -> None:
+    """Have the sessions of revoked tokens ended, for ever. keep_only: ends all but those of these ids."""
+    while True:
+        await asyncio.sleep(REVOCATION_EVERY_S)
+        try:
+            keep_only(tokens.ids())
+        except Exception as error:  # whatever it is, the next token must not stay good for it
+            log.error("revoking failed", exc_info=error)
+
+
 def _state(path: Path) -> tuple[int, int, int]:
     """What is different when a file has changed."""
     stat = path.stat()
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+# -- launched processes -------------------------------------------------------------------------------
+
+
+class LaunchTokens:
+    """The tokens of launched processes, in memory only. One token stands for one process of one bot."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, str]] = {}  # name and process by digest
+
+    def add(self, token: str, name: str, process: str) -> None:
+        """A token is good from now on. process: its id, "" where it is not known."""
+        self._known[_digest(token)] = (name, process)
+
+    def remove(self, token: str) -> str:
+        """A token is good no more; returns its process, "" for one that is not known."""
+        _, process = self._known.pop(_digest(token), ("", ""))
+        return process
+
+    def remove_process(self, process: str) -> None:
+        """No token of a process is good any more."""
+        self._known = {digest: one for digest, one in self._known.items() if one[1] != process}
+
+    def name_of(self, token: str) -> str | None:
+        """The name that a token stands for; None for one that is unknown or removed."""
+        known = self._known.get(_digest(token))
+        return None if known is None else known[0]
+
+    def process_of(self, token: str) -> str:
+        """The process that a token stands for, "" if there is none."""
+        return self._known.get(_digest(token), ("", ""))[1]
+
+    def ids(self) -> frozenset[str]:
+        """The ids of all tokens that are good now."""
+        return frozenset(digest[:_ID_DIGITS] for digest in self._known)
 
 
 # -- changing -----------------------------------------------------------------------------------------
