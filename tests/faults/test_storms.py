@@ -241,7 +241,7 @@ async def _torn(address: str, chance: Random) -> None:
                 message = message[: chance.randrange(len(message))]
             raw.writer.write(message)
         if chance.random() < 0.5:
-            with contextlib.suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+            with contextlib.suppress(TimeoutError, ConnectionError):
                 async with asyncio.timeout(0.2 * chance.random()):
                     await raw.until_ended()
 

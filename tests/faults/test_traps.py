@@ -26,8 +26,10 @@ from tressette_bot.bots import REFERENCE_BOTS
 
 TESTS = Path(__file__).parents[1]
 SERVER = TESTS.parent / "server" / "tressette"
+CLIENT = TESTS.parent / "clients" / "python" / "tressette_bot"
 
 HERE = "faults/test_traps.py"
+EFFECTS = "faults/test_options.py"
 SERVICE = "wire/test_service.py"
 LAYERING = "test_layering.py"
 
@@ -40,15 +42,24 @@ TRAPS: dict[int, tuple[str, dict[str, str]]] = {
         },
     ),
     2: ("two readers: the second sees the end", {"test_only_one_place_reads": HERE}),
-    3: ("a frozen peer with its TCP alive", {"test_a_frozen_bot_costs_its_own_time_only": HERE}),
-    4: ("too_many_pings", {"test_a_bot_that_pings_as_often_as_it_may_is_not_cut_off": HERE}),
+    3: (
+        "a frozen peer with its TCP alive",
+        {
+            "test_a_frozen_bot_costs_its_own_time_only": HERE,
+            "test_a_peer_that_is_gone_without_a_word_is_dropped": EFFECTS,
+        },
+    ),
+    4: (
+        "too_many_pings",
+        {
+            "test_a_bot_that_pings_as_often_as_it_may_is_not_cut_off": HERE,
+            "test_quiet_peers_may_ping_as_often_as_published": EFFECTS,
+            "test_a_peer_that_pings_without_end_is_cut_off": EFFECTS,
+        },
+    ),
     5: (
         "a misspelt channel option is silently ignored",
-        {
-            "test_two_servers_cannot_share_a_port": SERVICE,
-            "test_a_message_over_the_limit_ends_that_stream_only": SERVICE,
-            "test_a_bot_that_pings_as_often_as_it_may_is_not_cut_off": HERE,
-        },
+        {"test_every_option_is_seen_to_have_its_effect": HERE},
     ),
     6: ("aborting while the client writes", {"test_a_wrong_first_message_is_refused_by_a_message": SERVICE}),
     7: (
@@ -79,9 +90,51 @@ TRAPS: dict[int, tuple[str, dict[str, str]]] = {
     ),
     21: (
         "default limits",
-        {"test_a_message_over_the_limit_ends_that_stream_only": SERVICE},
+        {
+            "test_a_message_over_the_limit_ends_that_stream_only": SERVICE,
+            "test_a_message_may_be_larger_than_grpc_would_have_it": EFFECTS,
+            "test_metadata_beyond_what_grpc_takes_ends_that_stream_only": EFFECTS,
+        },
     ),
 }
+
+GONE = ("test_a_peer_that_is_gone_without_a_word_is_dropped", EFFECTS)
+PINGING = ("test_a_client_pings_as_often_as_it_may_and_notices_when_nothing_comes_back", EFFECTS)
+
+OPTIONS: dict[Path, dict[str, tuple[str, str]]] = {
+    SERVER / "wire" / "server.py": {
+        "grpc.so_reuseport": ("test_two_servers_cannot_share_a_port", SERVICE),
+        "grpc.http2.min_ping_interval_without_data_ms": (
+            "test_quiet_peers_may_ping_as_often_as_published",
+            EFFECTS,
+        ),
+        "grpc.keepalive_permit_without_calls": GONE,
+        "grpc.keepalive_time_ms": GONE,
+        "grpc.http2.ping_timeout_ms": GONE,
+        "grpc.max_receive_message_length": ("test_a_message_over_the_limit_ends_that_stream_only", SERVICE),
+        "grpc.max_concurrent_streams": ("test_one_connection_has_no_more_streams_than_it_may", EFFECTS),
+    },
+    CLIENT / "client.py": {
+        "grpc.enable_retries": ("test_every_attempt_is_the_clients_own", EFFECTS),
+        "grpc.use_local_subchannel_pool": (
+            "test_two_bots_of_a_process_do_not_wait_for_each_others_attempts",
+            EFFECTS,
+        ),
+        "grpc.max_receive_message_length": ("test_a_message_may_be_larger_than_grpc_would_have_it", EFFECTS),
+        "grpc.keepalive_time_ms": PINGING,
+        "grpc.http2.ping_timeout_ms": PINGING,
+        "grpc.http2.max_pings_without_data": PINGING,
+    },
+}
+"""The channel options of each module, and the test that sees from outside what each does."""
+
+
+def is_defined(name: str, file: str) -> bool:
+    """Whether a test stands in a file."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name for node in tree.body
+    )
 
 
 def test_every_trap_is_held_shut() -> None:
@@ -89,11 +142,30 @@ def test_every_trap_is_held_shut() -> None:
     for number, (_, tests) in TRAPS.items():
         assert tests, number
         for name, file in tests.items():
-            tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-            defined = {
-                node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            }
-            assert name in defined, (number, file, name)
+            assert is_defined(name, file), (number, file, name)
+
+
+def options_in(path: Path) -> list[str]:
+    """The names of all channel options in a module."""
+    return sorted(
+        node.value
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("grpc.")
+    )
+
+
+def test_every_option_is_seen_to_have_its_effect() -> None:
+    for path, options in OPTIONS.items():
+        assert options_in(path) == sorted(options)
+        for name, file in options.values():
+            assert is_defined(name, file), (path, file, name)
+
+
+def test_options_are_set_in_these_modules_only() -> None:
+    hand_written = [
+        path for folder in (SERVER, CLIENT) for path in folder.rglob("*.py") if path.parent.name != "v1"
+    ]
+    assert {path for path in hand_written if options_in(path)} == set(OPTIONS)
 
 
 # -- code rules ---------------------------------------------------------------------------------------
