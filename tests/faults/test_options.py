@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,10 @@ from support.rawstream import (
     raw_stream,
 )
 from support.streams import LIMIT_S, PLAY, Client, connected, hello, serving
-from support.watched import watching
+from support.watched import Options, watching
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
+from tressette.wire.server import BadAddress
 from tressette_bot import Bot, ConnectionLost, Reconnect, play
 from tressette_bot.bots import REFERENCE_BOTS
 
@@ -109,8 +110,12 @@ async def test_quiet_peers_may_ping_as_often_as_published(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("in_a_call", [True, False])
-async def test_a_peer_that_pings_without_end_is_cut_off(in_a_call: bool) -> None:
-    async with serving() as arena, raw_stream(arena.address) as raw, raw_stream(arena.address) as other:
+async def test_a_peer_that_pings_without_end_is_cut_off(tmp_path: Path, in_a_call: bool) -> None:
+    async with (
+        watching(tmp_path) as at,
+        raw_stream(at.address) as raw,
+        raw_stream(at.address) as other,
+    ):
         for one in (raw, other):
             one.open()
             if in_a_call:
@@ -120,36 +125,36 @@ async def test_a_peer_that_pings_without_end_is_cut_off(in_a_call: bool) -> None
         assert await _pinging(other, every_s=0.05, times=2) is None
 
 
-async def test_one_connection_has_no_more_streams_than_it_may() -> None:
+@asynccontextmanager
+async def _one_connection(address: str) -> AsyncIterator[Callable[..., Any]]:
+    """What opens a call on a connection that all of them share."""
+    async with grpc.aio.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        yield channel.stream_stream(PLAY, pb.PlayRequest.SerializeToString, pb.PlayResponse.FromString)
+
+
+async def test_one_connection_has_no_more_streams_than_it_may(tmp_path: Path) -> None:
     """The next waits in its client's library until one ends; other connections notice nothing."""
-    async with (
-        serving(limits=Limits(max_connection_streams=3)) as arena,
-        grpc.aio.insecure_channel(arena.address, [("grpc.use_local_subchannel_pool", 1)]) as channel,
-    ):
-        open_call: Any = channel.stream_stream(
-            PLAY, pb.PlayRequest.SerializeToString, pb.PlayResponse.FromString
-        )
+    options = Options(limits={"max_connection_streams": 3})
+    async with watching(tmp_path, options) as at, _one_connection(at.address) as open_call:
         clients = [Client(open_call()) for _ in range(3)]
         for number, client in enumerate(clients):
             await client.greet(f"bot-{number}")
         fourth = asyncio.create_task(Client(open_call()).greet("fourth"))
-        async with connected(arena.address) as other:
+        async with connected(at.address) as other:
             await other.greet("other")
             await other.answer(pb.Answer(handle="none", turn_id=1))
             assert (await other.batch()).errors
             assert not fourth.done()
-            assert len(arena.server.service.streams) == 4
+            assert (await at.counts())["streams"] == 4
             await clients[0].send(pb.PlayRequest(goodbye=pb.Goodbye()))
             await clients[0].ending()
             assert (await fourth).name == "fourth"
 
 
-async def test_one_that_opens_more_all_the_same_is_refused() -> None:
+async def test_one_that_opens_more_all_the_same_is_refused(tmp_path: Path) -> None:
     most, opened = 3, 50
-    async with (
-        serving(limits=Limits(max_connection_streams=most)) as arena,
-        raw_stream(arena.address) as raw,
-    ):
+    options = Options(limits={"max_connection_streams": most})
+    async with watching(tmp_path, options) as at, raw_stream(at.address) as raw:
         raw.open()
         for stream in range(1, 2 * opened, 2):
             raw.call(stream)
@@ -160,19 +165,27 @@ async def test_one_that_opens_more_all_the_same_is_refused() -> None:
                     refused += 1
                 if refused == opened - most:
                     break
-        assert len(arena.server.service.streams) <= most
-        await (await arena.connect()).greet("other")
+        assert (await at.counts())["streams"] <= most
+        async with connected(at.address) as other:
+            await other.greet("other")
 
 
-async def test_metadata_beyond_what_grpc_takes_ends_that_stream_only() -> None:
+async def test_a_message_over_the_limit_ends_that_stream_only(tmp_path: Path) -> None:
+    async with watching(tmp_path) as at, _one_connection(at.address) as open_call:
+        beside, large = Client(open_call()), Client(open_call())
+        for client, name in ((beside, "beside"), (large, "large")):
+            assert (await client.greet(name)).max_message_bytes == Limits().max_message_bytes
+        await large.answer(*[pb.Answer(handle="x" * 64, turn_id=1)] * (Limits().max_message_bytes // 64))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await large.receive()
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await beside.answer(pb.Answer(handle="none", turn_id=1))
+        assert (await beside.batch()).errors
+
+
+async def test_metadata_beyond_what_grpc_takes_ends_that_stream_only(tmp_path: Path) -> None:
     """It takes 8 KiB surely and 16 KiB at most; nothing here wants any."""
-    async with (
-        serving() as arena,
-        grpc.aio.insecure_channel(arena.address, [("grpc.use_local_subchannel_pool", 1)]) as channel,
-    ):
-        open_call: Any = channel.stream_stream(
-            PLAY, pb.PlayRequest.SerializeToString, pb.PlayResponse.FromString
-        )
+    async with watching(tmp_path) as at, _one_connection(at.address) as open_call:
         beside = Client(open_call())
         await beside.greet("beside")
         large = open_call(metadata=(("x-large", "x" * (20 << 10)),))
@@ -181,6 +194,15 @@ async def test_metadata_beyond_what_grpc_takes_ends_that_stream_only() -> None:
         await beside.answer(pb.Answer(handle="none", turn_id=1))
         assert (await beside.batch()).errors
         await Client(open_call(metadata=(("x-small", "x" * (7 << 10)),))).greet("small")
+
+
+async def test_no_other_process_gets_the_port(tmp_path: Path) -> None:
+    async with watching(tmp_path) as at:
+        with pytest.raises(BadAddress, match="cannot listen"):
+            async with serving(address=at.address):
+                pytest.fail("it listens")
+        async with connected(at.address) as client:
+            await client.greet()
 
 
 # -- the client -------------------------------------------------------------------------------------------
