@@ -241,7 +241,7 @@ async def _torn(address: str, chance: Random) -> None:
                 message = message[: chance.randrange(len(message))]
             raw.writer.write(message)
         if chance.random() < 0.5:
-            with contextlib.suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+            with contextlib.suppress(TimeoutError, ConnectionError):
                 async with asyncio.timeout(0.2 * chance.random()):
                     await raw.until_ended()
 
@@ -265,6 +265,50 @@ def vanishing(clients: int) -> Storm:
 async def test_two_hundred_bots_that_vanish(tmp_path: Path, seed: int) -> None:
     async with watching(tmp_path, _OPEN) as at:
         await survive(at, vanishing(200), seed)
+
+
+# -- answers again ----------------------------------------------------------------------------------------
+
+
+async def _parrot(address: str, chance: Random) -> bool:
+    """Answers its turns, and with each answer sends all former ones again. Returns whether it was told so."""
+    said: list[pb.Answer] = []
+    told = False
+    async with connected(address) as client:
+        await client.greet(f"parrot-{chance.getrandbits(40)}", max_matches=4)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2.0):
+                while len(said) < 40:
+                    batch = await client.batch()
+                    assert {error.reason for error in batch.errors} <= {pb.ERROR_REASON_UNKNOWN_HANDLE}
+                    repeated = pb.RECEIPT_STATUS_REPEATED
+                    told |= any(receipt.status == repeated for receipt in batch.receipts)
+                    if turns := [update for update in batch.updates if update.HasField("turn")]:
+                        said += map(first_choice, turns)
+                        await client.answer(*chance.sample(said, len(said)), *said)
+    return told
+
+
+def parrots(clients: int) -> Storm:
+    """So many that repeat themselves."""
+
+    async def storm(at: Watched, target: Target, chance: Random) -> None:
+        seeds = [chance.getrandbits(32) for _ in range(clients)]
+        told: list[bool] = []
+
+        async def make(job: int) -> None:
+            told.append(await _parrot(at.address, Random(seeds[job])))
+
+        await at_once(8, make, of=clients)
+        assert sum(told) > clients / 2
+
+    return storm
+
+
+@pytest.mark.parametrize("seed", [7])
+async def test_bots_that_repeat_old_answers(tmp_path: Path, seed: int) -> None:
+    async with watching(tmp_path, _OPEN) as at:
+        await survive(at, parrots(16), seed)
 
 
 # -- slow ones, deaf ones, and those who have said all they have to say -----------------------------------

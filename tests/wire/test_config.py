@@ -159,7 +159,7 @@ def test_settings_reach_the_parts() -> None:
             [
                 *("move_ms", "bank_ms", "increment_ms", "allowance_ms", "illegal_retries", "strikes"),
                 *("max_answers", "max_matches", "max_sessions", "max_streams", "messages_per_s", "burst"),
-                *("hello_s", "grace_s"),
+                *("max_connection_streams", "hello_s", "grace_s"),
             ],
             1,
         )

@@ -140,6 +140,7 @@ async def test_the_arena_measures_the_network_while_the_bot_is_idle() -> None:
     async with serving() as arena:
         client = await arena.connect()
         await client.greet("a")
+        await arena.sessions(1)
         reading = asyncio.create_task(client.receive())
         (session,) = arena.arena.sessions["a"]
         await true_in_time(lambda: session.network > 0)

@@ -311,7 +311,6 @@ class _Session:
             ("grpc.use_local_subchannel_pool", 1),  # or the pause of the last channel would add to ours
             ("grpc.max_receive_message_length", _MAX_RECEIVE_BYTES),
             ("grpc.keepalive_time_ms", keepalive or _CAREFUL_KEEPALIVE_MS),
-            ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
             ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
             ("grpc.http2.max_pings_without_data", 0),
         ]

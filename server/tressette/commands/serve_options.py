@@ -69,7 +69,7 @@ class Settings:
 
 _LIMIT_NAMES: Final = (
     *("max_message_bytes", "max_answers", "max_matches", "max_sessions", "max_streams"),
-    *("messages_per_s", "burst", "hello_s"),
+    *("max_connection_streams", "messages_per_s", "burst", "hello_s"),
 )
 _PLAY_NAMES: Final = ("move_ms", "bank_ms", "increment_ms", "allowance_ms", "illegal_retries", "strikes")
 
@@ -285,6 +285,12 @@ limit_options = _together(
         type=click.IntRange(1, 1 << 20),
         default=_LIMITS.max_streams,
         help="Streams open in all.",
+    ),
+    _limit_option(
+        "--max-connection-streams",
+        type=click.IntRange(1, 1 << 20),
+        default=_LIMITS.max_connection_streams,
+        help="Streams on one connection; the next wait until one of these ends.",
     ),
     _limit_option(
         "--messages-per-s",

@@ -17,7 +17,8 @@ MIN_KEEPALIVE_MS: Final = 10_000
 @dataclass(frozen=True, slots=True)
 class Limits:
     """max_answers: in one message; max_message_bytes: of one message; max_matches: at once on one
-    session; max_sessions: under one name; max_streams: open in all; messages_per_s, burst: a bot that
+    session; max_sessions: under one name; max_streams: open in all; max_connection_streams:
+    of those on one connection, the next wait or are refused by gRPC; messages_per_s, burst: a bot that
     sends faster than so many messages per second for longer than ``burst`` messages is cut off; hello_s:
     seconds that a new stream has for its Hello; addresses: further ones of the same arena.
 
@@ -28,6 +29,7 @@ class Limits:
     max_matches: int = 1024
     max_sessions: int = 16
     max_streams: int = 1024
+    max_connection_streams: int = 128
     messages_per_s: int = 2000
     burst: int = 10_000
     hello_s: float = 10.0

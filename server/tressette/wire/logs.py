@@ -14,7 +14,11 @@ Format = Literal["console", "json"]
 
 
 def configure(level: str, format_: Format) -> None:
-    """Send structlog's operational logs to standard error. ``level`` is one of LEVELS."""
+    """Send structlog's operational logs to standard error. ``level`` is one of LEVELS.
+
+    It holds for every logger at once, those that were used before included: no line is written often enough
+    for caching its logger to be worth more than that.
+    """
     renderer: structlog.typing.Processor
     if format_ == "json":
         renderer = structlog.processors.JSONRenderer()
@@ -32,5 +36,4 @@ def configure(level: str, format_: Format) -> None:
             renderer,
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
     )

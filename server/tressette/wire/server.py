@@ -17,16 +17,17 @@ from tressette.wire.health import Health
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
 from tressette.wire.service import ArenaService, Names, Processes
 
+# What each does is seen in tests/faults/test_options.py: gRPC ignores names that it does not know.
 _OPTIONS: Final = (
     # Without this two servers could share a port, each getting some of the bots.
     ("grpc.so_reuseport", 0),
     # Quiet bots may ping this often without being cut off for it.
     ("grpc.http2.min_ping_interval_without_data_ms", MIN_KEEPALIVE_MS),
+    # So may those without a stream; and they are pinged too.
     ("grpc.keepalive_permit_without_calls", 1),
     # A peer whose machine is gone is noticed by these; a frozen one only by the clocks of its turns.
     ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    # Without this the timeout above does nothing: gRPC waits a minute for the answer to a ping.
+    # Not grpc.keepalive_timeout_ms, which does nothing: without this one an answer has a minute.
     ("grpc.http2.ping_timeout_ms", 10_000),
 )
 
@@ -76,7 +77,11 @@ class ArenaServer:
         self._health = Health([ARENA])
         self._credentials = credentials
         self._server = grpc.aio.server(
-            options=(*_OPTIONS, ("grpc.max_receive_message_length", limits.max_message_bytes))
+            options=(
+                *_OPTIONS,
+                ("grpc.max_receive_message_length", limits.max_message_bytes),
+                ("grpc.max_concurrent_streams", limits.max_connection_streams),
+            )
         )
         self._server.add_generic_rpc_handlers((self.service.handlers(),))
         self._health.add_to(self._server)

@@ -1,0 +1,25 @@
+"""The operational logs: where they go and who is heard."""
+
+from __future__ import annotations
+
+import pytest
+import structlog
+from tressette.wire.logs import configure
+
+
+def test_the_last_setting_holds_for_loggers_that_were_used_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = structlog.get_logger("used early")
+    configure("error", "json")
+    log.info("not heard")
+    configure("info", "json")
+    log.info("heard")
+    with structlog.testing.capture_logs() as captured:
+        log.info("caught")
+    said = capsys.readouterr()
+    assert [line["event"] for line in captured] == ["caught"]
+    assert '"heard"' in said.err
+    assert "not heard" not in said.err
+    assert "caught" not in said.err
+    assert said.out == ""
