@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from tressette.record.game import GameSpec
-from tressette.record.reader import DamagedRecord, RecordError, game_of, read_lines, read_results
+from tressette.record.reader import DamagedRecord, RecordError, game_of, read_lines, result_files
 from tressette.record.scribe import Scribe
 from tressette.record.segments import segments
 from tressette.record.writer import SEGMENT
@@ -48,8 +48,8 @@ class ReplayDiffers(RecordError):
 @dataclass(slots=True)
 class RecordedGame:
     """The lines of one attempt of one game. opening: its ``match`` line; lines: all later ones in order;
-    result: its ``game`` line, None if it was cut off. files: the segment of the opening and of each of the
-    lines; with the ``seq`` of a line that is where it stands."""
+    result: its ``game`` line, None if it was cut off. files: where each of these stands, in this order; a
+    line's ``seq`` is its number there."""
 
     opening: Mapping[str, Any]
     lines: list[Mapping[str, Any]] = field(default_factory=list)
@@ -79,7 +79,11 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
     DamagedRecord for a line that belongs to no game or is of no known kind, ReplayDiffers for a result
     without its lines.
     """
-    results = {(line["game"], line["attempt"]): orjson.dumps(line) for line in read_results(folder, torn)}
+    results = {
+        (line["game"], line["attempt"]): (path, orjson.dumps(line))
+        for path in result_files(folder)
+        for line in read_lines(path, torn)
+    }
     for paths in segments(folder).values():
         open_games: dict[tuple[str, int], RecordedGame] = {}
         for path in paths:
@@ -88,8 +92,8 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
                     continue
                 key = game_of(path, number, line)
                 if line["kind"] == "match":
-                    result = results.get(key)
-                    open_games[key] = RecordedGame(line, result=result and orjson.loads(result), files=[path])
+                    result = orjson.loads(results[key][1]) if key in results else None
+                    open_games[key] = RecordedGame(line, result=result, files=[path])
                     continue
                 if key not in open_games or line["kind"] not in ("trick", "deal", "void", "cut"):
                     raise DamagedRecord(path, number, f"a {line['kind']!r} line outside any game")
@@ -97,11 +101,11 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
                 game.lines.append(line)
                 game.files.append(path)
                 if game.played_out:
+                    game.files.append(results.pop(key)[0])
                     yield open_games.pop(key)
-                    del results[key]
         for key, game in open_games.items():
             if game.result is not None:
-                del results[key]
+                game.files.append(results.pop(key)[0])
                 yield game
     for game_id, _ in results:
         raise ReplayDiffers(game_id, "has a result but no tricks")
@@ -179,11 +183,10 @@ class _Replay:
         for position, (found, made) in enumerate(zip(recorded, written, strict=False)):
             for name in {*found, *made}.difference(_NOT_OF_THE_RULES):
                 if found.get(name) != made.get(name):
-                    file = f" of {game.files[position].name}" if position < len(game.files) else ""
                     raise ReplayDiffers(
                         self._id,
-                        f"{found['kind']} line {found['seq']}{file}: {name} is {found.get(name)!r}, "
-                        f"the rules give {made.get(name)!r}",
+                        f"{game.files[position].name}, line {found['seq']} ({found['kind']}): {name} is "
+                        f"{found.get(name)!r}, the rules give {made.get(name)!r}",
                     )
         if len(recorded) != len(written):
             raise ReplayDiffers(self._id, f"{len(recorded)} lines recorded, the rules give {len(written)}")

@@ -1,0 +1,356 @@
+"""``tressette verify``: whether the record of a run is whole, and says what happened.
+
+What is checked, each on its own: the chain of every file, and its last line by the closing manifest; every
+game played again by the rules, down to points, ranks and faults of its result; every game once and every deal
+set no larger than it should be; the hands, where the event key is at hand, by the deck seeds that come from
+it; the ratings, computed again from the results. Source: the tournament design, "The record".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from tressette.record.manifest import check_manifest, read_manifest, summary_of
+from tressette.record.reader import RecordError, read_lines, result_files
+from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, replay_game
+from tressette.record.segments import segments
+from tressette.rules.deck import seeded
+
+from tressette_tournament.decks import KEY_BYTES, deck_salt, deck_seed, public_event_key
+from tressette_tournament.ratings import rate
+from tressette_tournament.report import as_json
+from tressette_tournament.results import GameResult, read
+
+ELO_TOLERANCE: Final = 0.01
+"""By how much two ratings, errors or bounds in Elo may differ and be the same."""
+_TOLERANCE: Final = 1e-6
+"""The same for scores, likelihoods and points per deal."""
+_IN_ELO: Final = frozenset({"rating", "error", "difference", "interval"})
+_REACH: Final = 10_000
+"""How many deck numbers beyond the last one met are tried for a deck."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """How much was checked. torn: incomplete last lines, which were left out. manifest: whether there is one.
+    decks: games whose hands were compared with the deck seed, None without the key. numbers: of ratings.json,
+    None where there is none."""
+
+    files: int = 0
+    lines: int = 0
+    games: int = 0
+    deals: int = 0
+    forfeits: int = 0
+    complete_sets: int = 0
+    open_sets: int = 0
+    manifest: bool = False
+    decks: int | None = None
+    numbers: int | None = None
+    torn: list[str] = field(default_factory=list)
+
+
+def verify(
+    folder: Path, checked: Checked, on_game: Callable[[], None] = lambda: None
+) -> Iterator[str]:
+    """Every difference found in the folder of a run, in words that name file, line and game where there are
+    any. ``checked`` is filled in on the way; ``on_game`` is called after each game.
+
+    Damage to a file is one difference; what comes after it there cannot be checked. Raises OSError.
+    """
+    yield from _check_results(folder, checked)
+    yield from _check_games(folder, checked, on_game)
+    yield from _check_files(folder, checked)
+    yield from _check_ratings(folder, checked)
+
+
+# --- results ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _DealSet:
+    deck: str
+    size: int
+    games: int = 0
+
+
+def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
+    """Each game has one result, and each deal set the games that it should have at most."""
+    places: dict[str, str] = {}
+    sets: dict[str, _DealSet] = {}
+    for path in result_files(folder):
+        try:
+            for line in read_lines(path):
+                place = f"{path}, line {line['seq']}"
+                try:
+                    result = GameResult.from_line(line)
+                except ValueError as error:
+                    yield f"{place}: not the result of a game: {error}"
+                    continue
+                if result.game in places:
+                    yield f"{place}: game {result.game}: has a result already in {places[result.game]}"
+                places[result.game] = place
+                yield from _check_set(sets, result, place)
+        except RecordError as error:
+            yield str(error)
+    checked.complete_sets = sum(one.games == one.size for one in sets.values())
+    checked.open_sets = len(sets) - checked.complete_sets
+
+
+def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Iterator[str]:
+    one = sets.setdefault(result.deal_set, _DealSet(result.deck, result.set_size))
+    one.games += 1
+    where = f"{place}: game {result.game}: deal set {result.deal_set}"
+    if (one.deck, one.size) != (result.deck, result.set_size):
+        yield f"{where}: deck {result.deck} and size {result.set_size}, but {one.deck} and {one.size} before"
+    elif one.games > one.size:
+        yield f"{where}: game {one.games} of {one.size}"
+
+
+# --- games -----------------------------------------------------------------------------------------
+
+
+def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
+    try:
+        decks = EventDecks.of(folder)
+    except ValueError as error:
+        yield str(error)
+        decks = None
+    if decks is not None:
+        checked.decks = 0
+    try:
+        for game in read_games(folder, checked.torn):
+            opening = game.opening
+            place = f"{game.files[0]}, line {opening.get('seq')}"
+            try:
+                check_game(game, decks)
+            except ReplayDiffers as error:
+                yield f"{place}: {error}"
+            checked.games += 1
+            checked.deals += sum(line["kind"] == "deal" for line in game.lines)
+            checked.forfeits += any(line["kind"] == "cut" for line in game.lines)
+            if checked.decks is not None:
+                checked.decks += 1
+            on_game()
+    except RecordError as error:
+        yield f"{error} (games that come after this are not checked)"
+
+
+def check_game(game: RecordedGame, decks: EventDecks | None) -> None:
+    """Play a game again and compare all that was recorded of it. Raises ReplayDiffers."""
+    if decks is None:
+        replay_game(game)
+    else:
+        check_decks(game, *decks.secrets(game.opening))
+    result = game.result or {}
+    for name in ("commitment", "deck", "deal_set", "tournament"):
+        if result.get(name) != game.opening.get(name):
+            raise ReplayDiffers(
+                str(game.opening.get("game")),
+                f"{name} is {game.opening.get(name)!r} when it starts, {result.get(name)!r} in its result",
+            )
+    if result.get("faults") != (faults := _faults(game)):
+        raise ReplayDiffers(
+            str(game.opening.get("game")),
+            f"{game.files[-1].name}, line {result.get('seq')} (game): faults is {result.get('faults')!r}, "
+            f"its tricks give {faults!r}",
+        )
+
+
+def check_decks(game: RecordedGame, seed: bytes, salt: bytes) -> None:
+    """Play a game again, dealt from its deck seed. Raises ReplayDiffers, which says if that is the reason."""
+    try:
+        replay_game(game, seeded(seed))
+    except ReplayDiffers as error:
+        replay_game(game)  # a difference that has another cause is told as what it is
+        raise ReplayDiffers(error.game, f"was not dealt from its deck seed: {error.reason}") from error
+
+
+def _faults(game: RecordedGame) -> list[list[object]]:
+    """The faults in the lines of a game, as its result counts them."""
+    bots = (game.result or {})["bots"]
+    count = Counter((bots[seat], kind) for line in game.lines for seat, kind, *_ in line.get("faults", ()))
+    return [[bot, kind, times] for (bot, kind), times in sorted(count.items())]
+
+
+class EventDecks:
+    """The deck seeds and salts of an event, by what its games say of their decks."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._names: dict[str, dict[str, int]] = defaultdict(dict)  # by rules hash: number by name
+        self._met: Counter[str] = Counter()
+
+    @classmethod
+    def of(cls, folder: Path) -> EventDecks | None:
+        """Those of a run, by the public seed of its tournament file or its event key; None without either.
+        Raises ValueError for a file that is damaged."""
+        file, secret = folder / "tournament.toml", folder / "event.key"
+        try:
+            seed = tomllib.loads(file.read_text(encoding="utf-8"))["tournament"].get("seed")
+            if seed is not None:
+                return cls(public_event_key(seed))
+        except FileNotFoundError:
+            pass
+        except (ValueError, KeyError, AttributeError) as error:
+            raise ValueError(f"{file}: not a tournament file: {error}") from None
+        try:
+            key = bytes.fromhex(secret.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"{secret}: not {KEY_BYTES} bytes in hex")
+        return cls(key)
+
+    def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        """Deck seed and salt of the game with this ``match`` line. Raises ReplayDiffers if it has a deck that
+        is none of this event, or is committed to another."""
+        game, rules_hash, commitment = str(opening["game"]), opening["rules_hash"], opening["commitment"]
+        number = self._number(rules_hash, opening["deck"])
+        if number is None:
+            raise ReplayDiffers(game, f"deck {opening['deck']} is not one of this event")
+        seed, salt = deck_seed(self._key, rules_hash, number), deck_salt(self._key, rules_hash, number)
+        if hashlib.sha256(seed + salt).hexdigest() != commitment:
+            raise ReplayDiffers(game, f"commitment {commitment} is not that of its deck")
+        return seed, salt
+
+    def _number(self, rules_hash: str, name: str) -> int | None:
+        """The deck number behind a name in the record. Decks are met nearly in the order of their numbers."""
+        names = self._names[rules_hash]
+        while name not in names and len(names) < self._met[rules_hash] + _REACH:
+            number = len(names)
+            seed, salt = deck_seed(self._key, rules_hash, number), deck_salt(self._key, rules_hash, number)
+            names[hashlib.sha256(seed + salt).hexdigest()[:16]] = number
+        if name in names:
+            self._met[rules_hash] = max(self._met[rules_hash], names[name])
+        return names.get(name)
+
+
+# --- files and ratings -----------------------------------------------------------------------------
+
+
+def _check_files(folder: Path, checked: Checked) -> Iterator[str]:
+    """The last lines, by the manifest; the others have been by their chains."""
+    try:
+        for path in [*result_files(folder), *(path for paths in segments(folder).values() for path in paths)]:
+            checked.files += 1
+            checked.lines += summary_of(path).lines
+        manifest = read_manifest(folder)
+        if manifest is not None:
+            checked.manifest = True
+            yield from (f"{folder}: {problem}" for problem in check_manifest(folder, manifest))
+    except RecordError as error:
+        yield str(error)
+
+
+def _check_ratings(folder: Path, checked: Checked) -> Iterator[str]:
+    file = folder / "ratings.json"
+    try:
+        found = json.loads(file.read_bytes())
+        wanted = json.loads(json.dumps(as_json(rate(read(folder)))))
+    except FileNotFoundError:
+        return
+    except RecordError:
+        return  # told already, by file and line
+    except ValueError as error:
+        yield f"{file}: {error}"
+        return
+    checked.numbers = 0
+    for problem in _differences(found, wanted, (), checked):
+        yield f"{file}: {problem}"
+
+
+def _differences(found: object, wanted: object, path: tuple[str, ...], checked: Checked) -> Iterator[str]:
+    """Where the stored ratings are not those that come from the results."""
+    match found, wanted:
+        case dict(), dict():
+            for name in sorted({*found, *wanted}):
+                if name in found and name in wanted:
+                    yield from _differences(found[name], wanted[name], (*path, name), checked)
+                else:
+                    yield f"{'.'.join((*path, name))}: {'missing' if name in wanted else 'unknown'}"
+        case list(), list() if len(found) == len(wanted):
+            for index, pair in enumerate(zip(found, wanted, strict=True)):
+                yield from _differences(*pair, (*path, str(index)), checked)
+        case bool(), _:
+            yield f"{'.'.join(path)}: {found!r}, the results give {wanted!r}"
+        case int() | float(), int() | float():
+            assert checked.numbers is not None
+            checked.numbers += 1
+            tolerance = ELO_TOLERANCE if _IN_ELO.intersection(path) else _TOLERANCE
+            if not math.isclose(found, wanted, rel_tol=0, abs_tol=tolerance):
+                yield f"{'.'.join(path)}: {found!r}, the results give {wanted!r}"
+        case _ if found != wanted:
+            yield f"{'.'.join(path)}: {found!r}, the results give {wanted!r}"
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+@click.command("verify")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def verify_command(folder: Path) -> None:
+    """Check the record of the run in DIR: whether it is whole, and says what happened.
+
+    Every game is played again by the rules and compared line by line; every file is checked by its chain of
+    hashes and, where the run has ended, by the closing manifest; every game must have one result; the ratings
+    are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the
+    decks are public, or the event key is in DIR, every hand is dealt again from its deck seed.
+
+    Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
+    them, are no difference: they were never part of the record, and are named as warnings.
+
+    \b
+    Exit status:
+      0  verified
+      1  something differs or is damaged, or there are no results
+      2  the command line was wrong
+    """
+    checked = Checked()
+    console = Console(stderr=True)
+    total = sum(summary_of(path).lines for path in result_files(folder))
+    if not total:
+        raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
+    wrong = 0
+    try:
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("games", total=total)
+            for problem in verify(folder, checked, lambda: progress.advance(task)):
+                wrong += 1
+                progress.console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
+    for warning in checked.torn:
+        click.echo(f"warning: {warning}", err=True)
+    for line in _summary(checked):
+        click.echo(line)
+    if wrong:
+        raise click.ClickException(f"{wrong} differences in {folder}")
+    click.echo(f"Verified: {folder}")
+
+
+def _summary(checked: Checked) -> Iterator[str]:
+    last = "last lines by the manifest" if checked.manifest else "no manifest: last lines are not confirmed"
+    yield f"files      {checked.files} with {checked.lines} lines; {last}"
+    yield f"games      {checked.games} played again by the rules, {checked.deals} deals, {checked.forfeits} forfeits"
+    yield f"deal sets  {checked.complete_sets} complete, {checked.open_sets} open"
+    if checked.decks is None:
+        yield "decks      not checked: the decks are secret and the event key is not here"
+    else:
+        yield f"decks      {checked.decks} games dealt again from their deck seeds"
+    if checked.numbers is None:
+        yield "ratings    not checked: no ratings.json that can be compared"
+    else:
+        yield f"ratings    {checked.numbers} numbers compared with ratings.json"
