@@ -60,9 +60,7 @@ class Checked:
     torn: list[str] = field(default_factory=list)
 
 
-def verify(
-    folder: Path, checked: Checked, on_game: Callable[[], None] = lambda: None
-) -> Iterator[str]:
+def verify(folder: Path, checked: Checked, on_game: Callable[[], None] = lambda: None) -> Iterator[str]:
     """Every difference found in the folder of a run, in words that name file, line and game where there are
     any. ``checked`` is filled in on the way; ``on_game`` is called after each game.
 
@@ -344,7 +342,8 @@ def verify_command(folder: Path) -> None:
 def _summary(checked: Checked) -> Iterator[str]:
     last = "last lines by the manifest" if checked.manifest else "no manifest: last lines are not confirmed"
     yield f"files      {checked.files} with {checked.lines} lines; {last}"
-    yield f"games      {checked.games} played again by the rules, {checked.deals} deals, {checked.forfeits} forfeits"
+    played = f"{checked.deals} deals, {checked.forfeits} forfeits"
+    yield f"games      {checked.games} played again by the rules, {played}"
     yield f"deal sets  {checked.complete_sets} complete, {checked.open_sets} open"
     if checked.decks is None:
         yield "decks      not checked: the decks are secret and the event key is not here"

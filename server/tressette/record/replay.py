@@ -80,7 +80,8 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
     without its lines.
     """
     results = {
-        (line["game"], line["attempt"]): (path, orjson.dumps(line))
+        # Copied, since what orjson returns keeps a buffer of several kilobytes.
+        (line["game"], line["attempt"]): (path, memoryview(orjson.dumps(line)).tobytes())
         for path in result_files(folder)
         for line in read_lines(path, torn)
     }

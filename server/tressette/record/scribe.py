@@ -2,8 +2,9 @@
 
 Lines of a game, in order: ``match`` (what is played, by whom, under which resolved rules), then for each
 deal its ``trick`` lines and a ``deal`` line, or a ``void`` line where it went monte, or a ``cut`` line where
-a forfeit ended the match in it; the committing ``game`` line is written by ``committed``. What happened between two lines (declarations, draws, a discard, faults) is
-in the later one. ``record.replay`` plays these lines again.
+a forfeit ended the match in it; the committing ``game`` line is written by ``committed``. What happened
+between two lines (declarations, draws, a discard, faults) is in the later one. ``record.replay`` plays these
+lines again.
 Cards are in text notation separated by blanks; scores are sixths; times are whole milliseconds.
 """
 

@@ -12,6 +12,7 @@ removed by it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ LEVEL: Final = 1
 """The zstd level. Measured on games of the reference bots: level 9 takes nine times as long and leaves 3 %
 less, since the hashes of the chain, two fifths of what is left, cannot be made smaller."""
 _DRAFT: Final = ".new"
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 1 << 16
 
 
 class UnreadableSegment(Exception):
@@ -143,13 +144,19 @@ class Compressor:
         self._writing = frozenset(writing)
         self._warn = warn
         self._warned: set[Path] = set()
-        for draft in folder.glob(f"tricks-*{COMPRESSED}{_DRAFT}"):
-            draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for draft in folder.glob(f"tricks-*{COMPRESSED}{_DRAFT}"):
+                draft.unlink(missing_ok=True)
 
     def step(self) -> int:
         """Compress all that is closed and not empty, those that failed before included; returns how many
-        segments that were."""
-        return sum(self._compress(path) for path in list(self._closed()))
+        segments that were. Raises nothing that a disk can be the reason of."""
+        try:
+            closed = list(self._closed())
+        except OSError as error:
+            self._refused(self._folder, error)
+            return 0
+        return sum(self._compress(path) for path in closed)
 
     def _closed(self) -> Iterator[Path]:
         for writer, paths in segments(self._folder).items():
@@ -161,8 +168,11 @@ class Compressor:
         try:
             compress_segment(path)
         except (OSError, ModuleNotFoundError) as error:
-            if path not in self._warned:
-                self._warned.add(path)
-                self._warn(f"{path} stays uncompressed: {error}")
+            self._refused(path, error)
             return False
         return True
+
+    def _refused(self, path: Path, error: Exception) -> None:
+        if path not in self._warned:
+            self._warned.add(path)
+            self._warn(f"{path} stays uncompressed: {error}")
