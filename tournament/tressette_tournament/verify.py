@@ -8,12 +8,10 @@ it; the ratings, computed again from the results. Source: the tournament design,
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +19,15 @@ from typing import Any, Final
 import click
 from rich.console import Console
 from rich.progress import Progress
+from tressette.record.game import commitment
 from tressette.record.manifest import check_manifest, read_manifest, summary_of
 from tressette.record.reader import RecordError, read_lines, result_files
 from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, replay_game
 from tressette.record.segments import segments
 from tressette.rules.deck import seeded
+from tressette.rules.suits import suit_order, with_suits
 
-from tressette_tournament.decks import KEY_BYTES, deck_salt, deck_seed, public_event_key
+from tressette_tournament.decks import deck_name, deck_seed, event_commitment, game_salt
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import GameResult, read
@@ -37,15 +37,15 @@ ELO_TOLERANCE: Final = 0.01
 _TOLERANCE: Final = 1e-6
 """The same for scores, likelihoods and points per deal."""
 _IN_ELO: Final = frozenset({"rating", "error", "difference", "interval"})
-_REACH: Final = 10_000
+_REACH: Final = 200_000
 """How many deck numbers beyond the last one met are tried for a deck."""
 
 
 @dataclass(slots=True)
 class Checked:
     """How much was checked. torn: incomplete last lines, which were left out. manifest: whether there is one.
-    decks: games whose hands were compared with the deck seed, None without the key. numbers: of ratings.json,
-    None where there is none."""
+    decks: games that were dealt again from their deck seeds. numbers: of ratings.json, None where there is
+    none."""
 
     files: int = 0
     lines: int = 0
@@ -55,7 +55,7 @@ class Checked:
     complete_sets: int = 0
     open_sets: int = 0
     manifest: bool = False
-    decks: int | None = None
+    decks: int = 0
     numbers: int | None = None
     torn: list[str] = field(default_factory=list)
 
@@ -120,25 +120,21 @@ def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Ite
 
 def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
     try:
-        decks = EventDecks.of(folder)
-    except ValueError as error:
+        keys = event_keys(folder)
+    except RecordError as error:
         yield str(error)
-        decks = None
-    if decks is not None:
-        checked.decks = 0
+        keys = []
+    decks = EventDecks(keys) if keys else None
     try:
         for game in read_games(folder, checked.torn):
-            opening = game.opening
-            place = f"{game.files[0]}, line {opening.get('seq')}"
             try:
                 check_game(game, decks)
             except ReplayDiffers as error:
-                yield f"{place}: {error}"
+                yield f"{game.files[0]}, line {game.opening['seq']}: {error}"
             checked.games += 1
+            checked.decks += decks is not None
             checked.deals += sum(line["kind"] == "deal" for line in game.lines)
             checked.forfeits += any(line["kind"] == "cut" for line in game.lines)
-            if checked.decks is not None:
-                checked.decks += 1
             on_game()
     except RecordError as error:
         yield f"{error} (games that come after this are not checked)"
@@ -167,11 +163,17 @@ def check_game(game: RecordedGame, decks: EventDecks | None) -> None:
 
 def check_decks(game: RecordedGame, seed: bytes, salt: bytes) -> None:
     """Play a game again, dealt from its deck seed. Raises ReplayDiffers, which says if that is the reason."""
+    opening = game.opening
+    name, suits = str(opening["game"]), suit_order(seed, opening["game"], game.rules)
+    if opening.get("commitment") != commitment(seed, salt):
+        raise ReplayDiffers(name, "deck seed and salt do not open its commitment")
+    if opening.get("suits") != suits:
+        raise ReplayDiffers(name, f"suits is {opening.get('suits')!r}, the deck seed gives {suits!r}")
     try:
-        replay_game(game, seeded(seed))
+        replay_game(game, with_suits(seeded(seed), suits))
     except ReplayDiffers as error:
         replay_game(game)  # a difference that has another cause is told as what it is
-        raise ReplayDiffers(error.game, f"was not dealt from its deck seed: {error.reason}") from error
+        raise ReplayDiffers(name, f"was not dealt from its deck seed: {error.reason}") from error
 
 
 def _faults(game: RecordedGame) -> list[list[object]]:
@@ -182,58 +184,54 @@ def _faults(game: RecordedGame) -> list[list[object]]:
 
 
 class EventDecks:
-    """The deck seeds and salts of an event, by what its games say of their decks."""
+    """The deck seeds and salts of an event with these keys, one for each of its stages."""
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-        self._names: dict[str, dict[str, int]] = defaultdict(dict)  # by rules hash: number by name
-        self._met: Counter[str] = Counter()
-
-    @classmethod
-    def of(cls, folder: Path) -> EventDecks | None:
-        """Those of a run, by the public seed of its tournament file or its event key; None without either.
-        Raises ValueError for a file that is damaged."""
-        file, secret = folder / "tournament.toml", folder / "event.key"
-        try:
-            seed = tomllib.loads(file.read_text(encoding="utf-8"))["tournament"].get("seed")
-            if seed is not None:
-                return cls(public_event_key(seed))
-        except FileNotFoundError:
-            pass
-        except (ValueError, KeyError, AttributeError) as error:
-            raise ValueError(f"{file}: not a tournament file: {error}") from None
-        try:
-            key = bytes.fromhex(secret.read_text(encoding="ascii"))
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            key = b""
-        if len(key) != KEY_BYTES:
-            raise ValueError(f"{secret}: not {KEY_BYTES} bytes in hex")
-        return cls(key)
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = keys
+        # Of each key and hash of rules, the numbers of the decks by their names, as far as they were needed.
+        self._names: dict[tuple[bytes, str], dict[str, int]] = defaultdict(dict)
+        self._met: Counter[tuple[bytes, str]] = Counter()
 
     def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """Deck seed and salt of the game with this ``match`` line. Raises ReplayDiffers if it has a deck that
-        is none of this event, or is committed to another."""
-        game, rules_hash, commitment = str(opening["game"]), opening["rules_hash"], opening["commitment"]
-        number = self._number(rules_hash, opening["deck"])
-        if number is None:
-            raise ReplayDiffers(game, f"deck {opening['deck']} is not one of this event")
-        seed, salt = deck_seed(self._key, rules_hash, number), deck_salt(self._key, rules_hash, number)
-        if hashlib.sha256(seed + salt).hexdigest() != commitment:
-            raise ReplayDiffers(game, f"commitment {commitment} is not that of its deck")
-        return seed, salt
+        """Deck seed and salt of the game with this ``match`` line. Raises ReplayDiffers if its deck is none
+        of this event."""
+        rules_hash, name = opening["rules_hash"], opening["deck"]
+        for key in self._keys:
+            number = self._number(key, rules_hash, name)
+            if number is not None:
+                return deck_seed(key, rules_hash, number), game_salt(key, opening["game"])
+        raise ReplayDiffers(str(opening["game"]), f"deck {name} is none of this event")
 
-    def _number(self, rules_hash: str, name: str) -> int | None:
-        """The deck number behind a name in the record. Decks are met nearly in the order of their numbers."""
-        names = self._names[rules_hash]
-        while name not in names and len(names) < self._met[rules_hash] + _REACH:
-            number = len(names)
-            seed, salt = deck_seed(self._key, rules_hash, number), deck_salt(self._key, rules_hash, number)
-            names[hashlib.sha256(seed + salt).hexdigest()[:16]] = number
-        if name in names:
-            self._met[rules_hash] = max(self._met[rules_hash], names[name])
-        return names.get(name)
+    def _number(self, key: bytes, rules_hash: str, name: str) -> int | None:
+        """The deck number behind a name. Decks are met nearly in the order of their numbers."""
+        names = self._names[key, rules_hash]
+        while name not in names and len(names) < self._met[key, rules_hash] + _REACH:
+            names[deck_name(key, rules_hash, len(names))] = len(names)
+        number = names.get(name)
+        if number is not None:
+            self._met[key, rules_hash] = max(self._met[key, rules_hash], number)
+        return number
+
+
+def event_keys(folder: Path) -> list[bytes]:
+    """The keys of the event of a run, as far as they are at hand: of public decks or told at the end
+    (event.json), or still secret (event.key). Raises RecordError where one is not what it was committed to.
+    """
+    try:
+        stages = json.loads((folder / "event.json").read_bytes())["stages"]
+        told = [stage.get("key") for stage in stages]
+        commitments = [stage["commitment"] for stage in stages]
+        secret = folder / "event.key"
+        kept = secret.read_text(encoding="ascii").split() if secret.exists() else []
+        keys = [bytes.fromhex(key) for key in (kept if None in told else told)]
+        for key, wanted in zip(keys, commitments, strict=bool(keys)):
+            if event_commitment(key) != wanted:
+                raise RecordError(f"{folder / 'event.json'}: commitment {wanted} is not that of the key")
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{folder / 'event.json'}: cannot be read: {error!r}") from error
+    return list(dict.fromkeys(keys))  # those of public decks are all the same
 
 
 # --- files and ratings -----------------------------------------------------------------------------
@@ -305,7 +303,7 @@ def verify_command(folder: Path) -> None:
     Every game is played again by the rules and compared line by line; every file is checked by its chain of
     hashes and, where the run has ended, by the closing manifest; every game must have one result; the ratings
     are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the
-    decks are public, or the event key is in DIR, every hand is dealt again from its deck seed.
+    decks are public, or their keys were told or are in DIR, every hand is dealt again from its deck seed.
 
     Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
     them, are no difference: they were never part of the record, and are named as warnings.
@@ -345,10 +343,10 @@ def _summary(checked: Checked) -> Iterator[str]:
     played = f"{checked.deals} deals, {checked.forfeits} forfeits"
     yield f"games      {checked.games} played again by the rules, {played}"
     yield f"deal sets  {checked.complete_sets} complete, {checked.open_sets} open"
-    if checked.decks is None:
-        yield "decks      not checked: the decks are secret and the event key is not here"
-    else:
+    if checked.decks:
         yield f"decks      {checked.decks} games dealt again from their deck seeds"
+    else:
+        yield "decks      not checked: the event key is not here"
     if checked.numbers is None:
         yield "ratings    not checked: no ratings.json that can be compared"
     else:

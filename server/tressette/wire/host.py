@@ -34,12 +34,14 @@ from tressette.play.config import PlayConfig
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
 from tressette.record.reveals import Reveal, Reveals
+from tressette.record.segments import Compressor
 from tressette.record.writer import Record
 from tressette.wire.logs import configure
 from tressette.wire.server import ArenaServer
 
 log = structlog.get_logger("tressette.host")
 _LINE_LIMIT = 1 << 20
+_COMPRESS_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Host:
         """Serve until told to stop, or until the input ends."""
         port = await self._server.start(self._config.address)
         committing = asyncio.create_task(self._commit.run())
+        compressing = asyncio.create_task(self._compress())
         reading = asyncio.create_task(self._read(lines))
         _say(listening=f"{self._config.address.rpartition(':')[0]}:{port}")
         try:
@@ -99,13 +102,24 @@ class Host:
             for task in done:
                 task.result()
         finally:
-            for task in (committing, reading):
+            for task in (committing, compressing, reading):
                 task.cancel()
-            await asyncio.gather(committing, reading, return_exceptions=True)
+            await asyncio.gather(committing, compressing, reading, return_exceptions=True)
             self._arena.close()
             await self._server.stop()
             self._record.close()
             self._reveals.close()
+
+    async def _compress(self) -> None:
+        """Compress segments when they are closed, those of earlier writers first."""
+        compressor = Compressor(
+            Path(self._config.folder),
+            (self._config.writer,),
+            lambda text: log.warning("segment", reason=text),
+        )
+        while True:
+            await asyncio.to_thread(compressor.step)
+            await asyncio.sleep(_COMPRESS_EVERY_S)
 
     def _fail(self, error: OSError) -> None:
         if not self._failed.done():
