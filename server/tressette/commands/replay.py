@@ -90,7 +90,8 @@ def _as_stored(path: Path) -> Path:
 def _logs(folder: Path, processes: Sequence[str]) -> Iterator[str]:
     """Where the output of the launched processes is that played."""
     for process in sorted({process for process in processes if process}):
-        yield f"Log of {process}: {folder / 'logs' / 'bots' / f'{process}.log'}"
+        log = folder / "logs" / "bots" / f"{process}.log"
+        yield f"Log of {process}: {log}" + ("" if log.exists() else " (not kept)")
 
 
 class _Teller:

@@ -175,4 +175,4 @@ class Compressor:
     def _refused(self, path: Path, error: Exception) -> None:
         if path not in self._warned:
             self._warned.add(path)
-            self._warn(f"{path} stays uncompressed: {error}")
+            self._warn(f"{path}: {error}")

@@ -128,7 +128,7 @@ class Record:
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         (folder / MANIFEST).unlink(missing_ok=True)
         self._segment = 1
-        self._tricks = self._open_segment()
+        self._tricks = self._open_segment(self._segment)
         self._dirty = False
 
     @property
@@ -162,20 +162,30 @@ class Record:
         """Hand all lines so far to the operating system; start a new segment where one is full."""
         if not self._dirty:
             return
+        self._hand_over()
+        if self._tricks.size >= self._segment_bytes:
+            self._start_segment()
+
+    def _hand_over(self) -> None:
         try:
             self._tricks.file.flush()
             self._results.file.flush()
             self._dirty = False
-            if self._tricks.size >= self._segment_bytes:
-                self._tricks.file.close()
-                self._closed_bytes += self._tricks.size
-                self._segment += 1
-                self._tricks = self._open_segment()
-                self._tricks.log.line(SEGMENT, games=list(self._under_way.items()))
-                self._dirty = True
         except OSError as error:
             self._on_failure(error)
             raise
+
+    def _start_segment(self) -> None:
+        full = self._tricks
+        try:
+            self._tricks = self._open_segment(self._segment + 1)
+        except OSError as error:
+            self._on_failure(error)
+            raise
+        full.file.close()
+        self._segment += 1
+        self._closed_bytes += full.size
+        self.trick_line(SEGMENT, games=list(self._under_way.items()))
 
     def sync(self) -> None:
         """Force the results to the disk. Blocks; may run in another thread than the writing."""
@@ -184,11 +194,11 @@ class Record:
     def close(self) -> None:
         """Flush, sync and close; the record cannot be written any more."""
         with self._results.file, self._tricks.file:
-            self.flush()
+            self._hand_over()
             self.sync()
 
-    def _open_segment(self) -> _Sink:
-        return _Sink(self.folder / f"tricks-{self.writer}-{self._segment:04}.jsonl")
+    def _open_segment(self, number: int) -> _Sink:
+        return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")
 
 
 def free_writer(folder: Path) -> str:

@@ -115,7 +115,7 @@ class Host:
         compressor = Compressor(
             Path(self._config.folder),
             (self._config.writer,),
-            lambda text: log.warning("segment", reason=text),
+            lambda text: log.warning("segment stays uncompressed", reason=text),
         )
         while True:
             await asyncio.to_thread(compressor.step)
