@@ -277,7 +277,9 @@ def _differences(found: object, wanted: object, path: tuple[str, ...], checked: 
                     yield from _differences(found[name], wanted[name], (*path, name), checked)
                 else:
                     yield f"{'.'.join((*path, name))}: {'missing' if name in wanted else 'unknown'}"
-        case list(), list() if len(found) == len(wanted):
+        case list(), list() if len(found) != len(wanted):
+            yield f"{'.'.join(path)}: {len(found)} entries, the results give {len(wanted)}"
+        case list(), list():
             for index, pair in enumerate(zip(found, wanted, strict=True)):
                 yield from _differences(*pair, (*path, str(index)), checked)
         case bool(), _:
