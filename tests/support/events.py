@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from support.recorded import random_answer
 from tressette.record.game import GameSpec
 from tressette.record.manifest import write_manifest
 from tressette.record.scribe import Scribe
@@ -19,6 +18,8 @@ from tressette_tournament.decks import deck_name, deck_seed, event_commitment, g
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import read
+
+from support.recorded import random_answer
 
 KEY = public_event_key("test")
 

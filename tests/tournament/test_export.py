@@ -33,10 +33,10 @@ FORMATS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pairs, two with drawn cards, three with a discard, elimination, declarations, monte, and forfeits."""
+    """Pairs, two with drawn cards, three with a discard, elimination, monte, signals, and forfeits."""
     presets = (
         *("tressette-21-duplicate", "tressette-due-duplicate", "ciapano-trio"),
-        *("traversone-003-21", "tressette-31-accuse"),
+        *("traversone-003-21", "tressette-004-duplicate", "traversone-pairs-duplicate"),
     )
     return event_folder(
         tmp_path_factory.mktemp("event"), dict.fromkeys(presets, 2), forfeit=lambda number: number % 4 == 1
@@ -72,7 +72,9 @@ def _read_csv(path: Path, table: str) -> Iterator[Row]:
 def _value(text: str, kind: Type) -> object:
     if text == "":
         return None
-    return {Type.TEXT: str, Type.WHOLE: int, Type.FLAG: {"true": True, "false": False}.__getitem__}[kind](text)
+    return {Type.TEXT: str, Type.WHOLE: int, Type.FLAG: {"true": True, "false": False}.__getitem__}[kind](
+        text
+    )
 
 
 def _read_parquet(path: Path, table: str) -> Iterator[Row]:
@@ -127,7 +129,7 @@ def test_the_tables_say_what_happened(kind: str, folder: Path, tmp_path: Path) -
         kinds["voided"] += sum(isinstance(event, DealVoided) for event in events)
         kinds["signals"] += sum(row["signal"] is not None for row in plays)
         kinds["unfinished"] += sum(row["won"] is None for row in plays)
-    assert {"played", "cut", "unfinished"} <= set(kinds)
+    assert {"played", "cut", "monte", "signals", "unfinished"} <= set(kinds)
     assert len(found["games"]) == len({(row["game"], row["side"]) for row in found["games"]})
 
 

@@ -8,6 +8,7 @@ become complete: a batch of rows is all that is in memory, besides what reading 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         Column("deals", Type.WHOLE, "deals that were played"),
         Column("termination", Type.TEXT, "how the match ended"),
         Column("forfeit", Type.FLAG, "whether this side lost it by a forfeit"),
-        Column("faults", Type.WHOLE, "faults of the side's bots"),
+        Column("faults", Type.WHOLE, "faults of the side"),
         Column("duration_ms", Type.WHOLE, "milliseconds from start to end"),
         Column("ended_unix_ms", Type.WHOLE, "end, in milliseconds since 1970-01-01 UTC"),
     ),
@@ -118,7 +119,7 @@ def rows_of(game: RecordedGame) -> Iterator[tuple[str, Row]]:
     try:
         rules = game.rules
         assert game.result is not None
-        for row in _game_rows(game.result):
+        for row in _game_rows(game, rules, game.result):
             yield "games", row
         for row in _play_rows(game, rules, game.result["bots"]):
             yield "tricks", row
@@ -129,7 +130,9 @@ def rows_of(game: RecordedGame) -> Iterator[tuple[str, Row]]:
         raise RecordError(f"{place}: game {game.opening['game']} cannot be read: {error!r}") from error
 
 
-def _game_rows(result: Mapping[str, Any]) -> Iterator[Row]:
+def _game_rows(game: RecordedGame, rules: RuleSet, result: Mapping[str, Any]) -> Iterator[Row]:
+    # By seat, as the lines of the deals have them: one bot may sit on several sides.
+    faults = Counter(rules.side_of(fault[0]) for line in game.lines for fault in line.get("faults", ()))
     for side, bots in enumerate(result["sides"]):
         yield (
             *(result[name] for name in ("game", "attempt", "tournament", "preset", "rules_hash", "deal_set")),
@@ -143,7 +146,7 @@ def _game_rows(result: Mapping[str, Any]) -> Iterator[Row]:
             result["deals"],
             result["termination"],
             result["forfeit"] == side,
-            sum(count for bot, _, count in result["faults"] if bot in bots),
+            faults[side],
             result["duration_ms"],
             result["ended_unix_ms"],
         )

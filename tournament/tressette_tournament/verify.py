@@ -37,7 +37,7 @@ ELO_TOLERANCE: Final = 0.01
 _TOLERANCE: Final = 1e-6
 """The same for scores, likelihoods and points per deal."""
 _IN_ELO: Final = frozenset({"rating", "error", "difference", "interval"})
-_REACH: Final = 200_000
+REACH: Final = 200_000
 """How many deck numbers beyond the last one met are tried for a deck."""
 
 
@@ -205,7 +205,7 @@ class EventDecks:
     def _number(self, key: bytes, rules_hash: str, name: str) -> int | None:
         """The deck number behind a name. Decks are met nearly in the order of their numbers."""
         names = self._names[key, rules_hash]
-        while name not in names and len(names) < self._met[key, rules_hash] + _REACH:
+        while name not in names and len(names) < self._met[key, rules_hash] + REACH:
             names[deck_name(key, rules_hash, len(names))] = len(names)
         number = names.get(name)
         if number is not None:
