@@ -72,9 +72,9 @@ def _read_csv(path: Path, table: str) -> Iterator[Row]:
 def _value(text: str, kind: Type) -> object:
     if text == "":
         return None
-    return {Type.TEXT: str, Type.WHOLE: int, Type.FLAG: {"true": True, "false": False}.__getitem__}[kind](
-        text
-    )
+    if kind is Type.FLAG:
+        return {"true": True, "false": False}[text]
+    return int(text) if kind is Type.WHOLE else text
 
 
 def _read_parquet(path: Path, table: str) -> Iterator[Row]:

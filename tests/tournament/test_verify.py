@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from support.events import event_folder, write_ratings
+from support.runs import command_run, event, finish, result_lines, until
 from tressette.cli import main
 from tressette.record.manifest import write_manifest
 from tressette.record.segments import Compressor, raw_lines
@@ -56,7 +57,8 @@ def errors(folder: Path) -> list[str]:
 
 def forge(path: Path, change: Callable[[Line], Line | None]) -> None:
     """Change the lines of a file, or leave them out, and number and chain them anew."""
-    previous, out = FIRST_PREV, []
+    previous = FIRST_PREV
+    out: list[bytes] = []
     for raw in raw_lines(path):
         line = change(json.loads(raw))
         if line is None:
@@ -209,13 +211,30 @@ def test_results_and_log_disagreeing_after_a_stop(folder: Path) -> None:
     # A game without a result was cut off and does not count: its tricks alone are no difference ...
     forge(other / RESULTS, lambda line: None if line["game"] == "p1-l0-s3-g0" else line)
     # ... but the manifest and the ratings were made when it counted.
-    found = errors(other)
-    assert any(f"{other}: {RESULTS}: lines is 13, 14 in the manifest" in text for text in found)
-    assert any("ratings.json: pools." in text for text in found)
+    wrong = errors(other)
+    assert any(f"{other}: {RESULTS}: lines is 13, 14 in the manifest" in text for text in wrong)
+    assert any("ratings.json: pools." in text for text in wrong)
     renew(other)
     result = verify(other)
     assert result.exit_code == 0
     assert "6 complete, 1 open" in result.stdout
+
+
+def test_a_run_that_was_killed_and_resumed_is_whole_at_every_moment(tmp_path: Path) -> None:
+    """The same complaint with a real server, whose end is the roughest there is."""
+    file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=60)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 10, "ten results")
+        run.process.kill()
+        run.wait()
+    assert errors(run.folder) == []
+    before = result_lines(run.folder)
+    assert finish(file).folder == run.folder
+    assert before < result_lines(run.folder) == 120
+    write_manifest(run.folder)
+    result = verify(run.folder)
+    assert result.exit_code == 0, result.output
+    assert "120 played again" in result.stdout
 
 
 def test_a_game_with_two_results(folder: Path) -> None:
@@ -284,10 +303,8 @@ def test_a_commitment_or_suit_order_that_is_not_that_of_the_deck(
 
 
 def test_a_game_dealt_from_another_deck_of_the_event(folder: Path) -> None:
-    def deck_of(game: str) -> str:
-        return next(d["deck"] for d in map(json.loads, raw_lines(folder / RESULTS)) if d["game"] == game)
-
-    other = deck_of("p0-l0-s2-g0")
+    lines = [json.loads(raw) for raw in raw_lines(folder / RESULTS)]
+    other = next(line["deck"] for line in lines if line["game"] == "p0-l0-s2-g0")
 
     def forged(line: Line) -> Line:
         return line | {"deck": other} if "deck" in line and line["game"].startswith("p0-l0-s1") else line

@@ -12,7 +12,6 @@ removed by it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -137,16 +136,16 @@ def _sync_folder(folder: Path) -> None:
 class Compressor:
     """Compresses what is closed in a folder. ``writing``: the writers that are at work, whose last segments
     are left alone. ``warn`` hears, once for each segment, why it stays as it is: a run goes on without
-    compression. Only one compressor may work in a folder at a time; it may do so in any thread."""
+    compression. Only one compressor may work in a folder at a time; it may do so in any thread. Raises
+    OSError if a draft that was left behind cannot be removed."""
 
     def __init__(self, folder: Path, writing: Collection[str], warn: Callable[[str], None]) -> None:
         self._folder = folder
         self._writing = frozenset(writing)
         self._warn = warn
         self._warned: set[Path] = set()
-        with contextlib.suppress(OSError):
-            for draft in folder.glob(f"tricks-*{COMPRESSED}{_DRAFT}"):
-                draft.unlink(missing_ok=True)
+        for draft in folder.glob(f"tricks-*{COMPRESSED}{_DRAFT}"):
+            draft.unlink(missing_ok=True)
 
     def step(self) -> int:
         """Compress all that is closed and not empty, those that failed before included; returns how many
