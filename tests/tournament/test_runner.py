@@ -32,6 +32,7 @@ from support.runs import (
     tricks,
     until,
 )
+from tressette.record.segments import raw_lines
 from tressette_tournament.local_host import HostFailed, LocalHost
 from tressette_tournament.ratings import rate
 from tressette_tournament.results import GameResult, read
@@ -197,7 +198,7 @@ def read_games_of(run: Path, writer: str) -> list[dict[str, str]]:
 
 def begun(run: Path, writer: str) -> set[tuple[str, int]]:
     """The attempts that one writer has begun."""
-    lines = (run / f"tricks-{writer}-0001.jsonl").read_bytes().split(b"\n")[:-1]
+    lines = [line for line in raw_lines(run / f"tricks-{writer}-0001.jsonl") if line.endswith(b"\n")]
     found = [json.loads(line) for line in lines if b'"kind":"match"' in line]
     return {(line["game"], line["attempt"]) for line in found}
 

@@ -7,15 +7,17 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from support.events import event_folder, write_ratings
+from support.events import event_folder, spec_of, write_ratings
 from support.runs import command_run, event, finish, result_lines, until
 from tressette.cli import main
 from tressette.record.manifest import write_manifest
+from tressette.record.reveals import Reveal
 from tressette.record.segments import Compressor, raw_lines
 from tressette.record.writer import FIRST_PREV
 from tressette_tournament.decks import event_commitment
@@ -282,8 +284,8 @@ def test_decks_of_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"commitment": "0" * 64}, "do not open its commitment"),
-        ({"suits": "dcbs"}, "the deck seed gives"),
+        ({"commitment": "0" * 64}, "do not open the commitment"),
+        ({"suits": "dcbs"}, "the suits are"),
     ],
 )
 def test_a_commitment_or_suit_order_that_is_not_that_of_the_deck(
@@ -327,6 +329,20 @@ def test_secret_decks_are_checked_while_the_key_is_at_hand(folder: Path) -> None
     (folder / "event.key").write_text(f"{bytes(32).hex()}\n")
     (found,) = errors(folder)
     assert "is not that of the key" in found
+
+
+def test_revealed_decks_are_checked(folder: Path) -> None:
+    (folder / "event.json").unlink()
+    (folder / "manifest.json").unlink()
+    file = folder / "reveals-0001.jsonl"
+    specs = [spec_of("tressette-21-duplicate", "p0-l0-s1", 1, game) for game in range(2)]
+    reveals = [Reveal.of(one).to_json() for one in specs]
+    file.write_text("".join(json.dumps(one) + "\n" for one in reveals))
+    assert "decks      2 games" in verify(folder).stdout
+    other = replace(Reveal.of(specs[0]), seed=bytes(32))
+    file.write_text(json.dumps(other.to_json()) + "\n")
+    (found,) = errors(folder)
+    assert "game p0-l0-s1-g0: was not dealt from its deck seed" in found
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"stages": [{"key": "xx", "commitment": ""}]}', "[]"])

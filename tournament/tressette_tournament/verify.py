@@ -2,8 +2,8 @@
 
 What is checked, each on its own: the chain of every file, and its last line by the closing manifest; every
 game played again by the rules, down to points, ranks and faults of its result; every game once and every deal
-set no larger than it should be; the hands, where the event key is at hand, by the deck seeds that come from
-it; the ratings, computed again from the results. Source: the tournament design, "The record".
+set no larger than it should be; the hands, where decks are revealed or the event key is at hand, by the deck
+seeds; the ratings, computed again from the results. Source: the tournament design, "The record".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,13 +19,11 @@ from typing import Any, Final
 import click
 from rich.console import Console
 from rich.progress import Progress
-from tressette.record.game import commitment
 from tressette.record.manifest import check_manifest, read_manifest, summary_of
 from tressette.record.reader import RecordError, read_lines, result_files
 from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, replay_game
+from tressette.record.reveals import Reveal, deck_matches, read_reveals
 from tressette.record.segments import segments
-from tressette.rules.deck import seeded
-from tressette.rules.suits import suit_order, with_suits
 
 from tressette_tournament.decks import deck_name, deck_seed, event_commitment, game_salt
 from tressette_tournament.ratings import rate
@@ -119,20 +117,20 @@ def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Ite
 
 
 def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
+    decks = None
     try:
-        keys = event_keys(folder)
+        decks = KnownDecks(event_keys(folder), read_reveals(folder))
     except RecordError as error:
         yield str(error)
-        keys = []
-    decks = EventDecks(keys) if keys else None
     try:
         for game in read_games(folder, checked.torn):
             try:
-                check_game(game, decks)
+                secrets = None if decks is None else decks.secrets(game.opening)
+                check_game(game, secrets)
+                checked.decks += secrets is not None
             except ReplayDiffers as error:
                 yield f"{game.files[0]}, line {game.opening['seq']}: {error}"
             checked.games += 1
-            checked.decks += decks is not None
             checked.deals += sum(line["kind"] == "deal" for line in game.lines)
             checked.forfeits += any(line["kind"] == "cut" for line in game.lines)
             on_game()
@@ -140,40 +138,27 @@ def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) ->
         yield f"{error} (games that come after this are not checked)"
 
 
-def check_game(game: RecordedGame, decks: EventDecks | None) -> None:
-    """Play a game again and compare all that was recorded of it. Raises ReplayDiffers."""
-    if decks is None:
-        replay_game(game)
-    else:
-        check_decks(game, *decks.secrets(game.opening))
-    result = game.result or {}
+def check_game(game: RecordedGame, secrets: tuple[bytes, bytes] | None) -> None:
+    """Play a game again and compare all that was recorded of it; ``secrets``: deck seed and salt that it must
+    have been dealt with, if they are known. Raises ReplayDiffers."""
+    opening, result = game.opening, game.result or {}
+    reason = None if secrets is None else deck_matches(game, *secrets)
+    if secrets is None or reason is not None:
+        replay_game(game)  # a difference that is not of the deck is told as what it is
+    if reason is not None:
+        raise ReplayDiffers(str(opening["game"]), f"was not dealt from its deck seed: {reason}")
     for name in ("commitment", "deck", "deal_set", "tournament"):
-        if result.get(name) != game.opening.get(name):
+        if result.get(name) != opening.get(name):
             raise ReplayDiffers(
-                str(game.opening.get("game")),
-                f"{name} is {game.opening.get(name)!r} when it starts, {result.get(name)!r} in its result",
+                str(opening["game"]),
+                f"{name} is {opening.get(name)!r} when it starts, {result.get(name)!r} in its result",
             )
     if result.get("faults") != (faults := _faults(game)):
         raise ReplayDiffers(
-            str(game.opening.get("game")),
+            str(opening["game"]),
             f"{game.files[-1].name}, line {result.get('seq')} (game): faults is {result.get('faults')!r}, "
             f"its tricks give {faults!r}",
         )
-
-
-def check_decks(game: RecordedGame, seed: bytes, salt: bytes) -> None:
-    """Play a game again, dealt from its deck seed. Raises ReplayDiffers, which says if that is the reason."""
-    opening = game.opening
-    name, suits = str(opening["game"]), suit_order(seed, opening["game"], game.rules)
-    if opening.get("commitment") != commitment(seed, salt):
-        raise ReplayDiffers(name, "deck seed and salt do not open its commitment")
-    if opening.get("suits") != suits:
-        raise ReplayDiffers(name, f"suits is {opening.get('suits')!r}, the deck seed gives {suits!r}")
-    try:
-        replay_game(game, with_suits(seeded(seed), suits))
-    except ReplayDiffers as error:
-        replay_game(game)  # a difference that has another cause is told as what it is
-        raise ReplayDiffers(name, f"was not dealt from its deck seed: {error.reason}") from error
 
 
 def _faults(game: RecordedGame) -> list[list[object]]:
@@ -183,24 +168,31 @@ def _faults(game: RecordedGame) -> list[list[object]]:
     return [[bot, kind, times] for (bot, kind), times in sorted(count.items())]
 
 
-class EventDecks:
-    """The deck seeds and salts of an event with these keys, one for each of its stages."""
+class KnownDecks:
+    """What is known of the decks of an event: ``keys``, one for each of its stages, and what was revealed."""
 
-    def __init__(self, keys: Sequence[bytes]) -> None:
+    def __init__(self, keys: Sequence[bytes], reveals: Iterable[Reveal]) -> None:
         self._keys = keys
+        self._revealed = {one.game: (one.seed, one.salt) for one in reveals}
         # Of each key and hash of rules, the numbers of the decks by their names, as far as they were needed.
         self._names: dict[tuple[bytes, str], dict[str, int]] = defaultdict(dict)
         self._met: Counter[tuple[bytes, str]] = Counter()
 
-    def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """Deck seed and salt of the game with this ``match`` line. Raises ReplayDiffers if its deck is none
-        of this event."""
-        rules_hash, name = opening["rules_hash"], opening["deck"]
+    def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
+        """Deck seed and salt of the game with this ``match`` line, None if nothing is known. Raises
+        ReplayDiffers if its deck is none of the event with these keys, or another than was revealed."""
+        game, rules_hash, name = opening["game"], opening["rules_hash"], opening["deck"]
+        revealed = self._revealed.get(game)
+        if not self._keys:
+            return revealed
         for key in self._keys:
             number = self._number(key, rules_hash, name)
             if number is not None:
-                return deck_seed(key, rules_hash, number), game_salt(key, opening["game"])
-        raise ReplayDiffers(str(opening["game"]), f"deck {name} is none of this event")
+                secrets = deck_seed(key, rules_hash, number), game_salt(key, game)
+                if revealed not in (None, secrets):
+                    raise ReplayDiffers(game, "another deck was revealed than it has")
+                return secrets
+        raise ReplayDiffers(game, f"deck {name} is none of this event")
 
     def _number(self, key: bytes, rules_hash: str, name: str) -> int | None:
         """The deck number behind a name. Decks are met nearly in the order of their numbers."""
@@ -305,7 +297,7 @@ def verify_command(folder: Path) -> None:
     Every game is played again by the rules and compared line by line; every file is checked by its chain of
     hashes and, where the run has ended, by the closing manifest; every game must have one result; the ratings
     are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the
-    decks are public, or their keys were told or are in DIR, every hand is dealt again from its deck seed.
+    decks are public or revealed, or the event key is in DIR, hands are dealt again from their deck seeds.
 
     Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
     them, are no difference: they were never part of the record, and are named as warnings.
@@ -348,7 +340,7 @@ def _summary(checked: Checked) -> Iterator[str]:
     if checked.decks:
         yield f"decks      {checked.decks} games dealt again from their deck seeds"
     else:
-        yield "decks      not checked: the event key is not here"
+        yield "decks      not checked: none is revealed, and the event key is not here"
     if checked.numbers is None:
         yield "ratings    not checked: no ratings.json that can be compared"
     else:
