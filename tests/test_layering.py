@@ -46,7 +46,7 @@ _NO_LOOP = (*_PURE, "os", "pathlib", "re")
 
 LAYERS = {
     "tressette.rules": Layer(standard=_PURE),
-    "tressette.record": Layer(("tressette.rules",), ("orjson", "structlog"), _NO_LOOP),
+    "tressette.record": Layer(("tressette.rules",), ("orjson", "structlog", "zstandard"), _NO_LOOP),
     "tressette.play": Layer(("tressette.rules", "tressette.record"), ("structlog",)),
     "tressette.wire": Layer(
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.v1"),
@@ -70,7 +70,7 @@ LAYERS = {
         ("click", "numpy", "rich", "scipy"),
     ),
     "tressette_tournament": Layer(
-        ("tressette.rules", "tressette.record"), ("click", "numpy", "rich", "scipy")
+        ("tressette.rules", "tressette.record"), ("click", "numpy", "pyarrow", "rich", "scipy")
     ),
 }
 """The first entry that a module's name begins with counts."""

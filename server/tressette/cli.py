@@ -17,6 +17,8 @@ _COMMANDS: Final = {
     "replay": ("tressette.commands.replay", "replay", "Show a recorded game trick by trick.", ""),
     "reveal": ("tressette.commands.reveal", "reveal", "Fetch and check revealed decks.", ""),
     "tournament": ("tressette_tournament.cli", "tournament", "Run rated tournaments.", "tournament"),
+    "verify": ("tressette_tournament.verify", "verify_command", "Check the record of a run.", "tournament"),
+    "export": ("tressette_tournament.export", "export_command", "Write a record as tables.", ""),
     "ratings": ("tressette_tournament.cli", "ratings", "Rate the bots from the logs of a run.", "tournament"),
 }
 

@@ -191,7 +191,7 @@ def test_results_of_all_writers_are_read(tmp_path: Path) -> None:
 def test_the_highest_attempt_begun_of_each_game(tmp_path: Path) -> None:
     for name, attempts in (
         ("a", [("g1", 1), ("g2", 1), ("g1", 2)]),
-        ("b", [("g1", 5), ("g3", 1), ("g1", 3)]),
+        ("b", [("g1", 3), ("g3", 1), ("g1", 5)]),
     ):
         record = Record(tmp_path, name, segment_bytes=200)
         for game, attempt in attempts:

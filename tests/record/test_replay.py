@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.recorded import random_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.recorded import random_answer, random_record, spec_of
 from tressette.cli import main
-from tressette.record.reader import DamagedRecord
+from tressette.record.reader import DamagedRecord, read_lines
 from tressette.record.replay import ReplayDiffers, read_games, replay_game
-from tressette.record.writer import FIRST_PREV
+from tressette.record.scribe import Scribe
+from tressette.record.segments import compress_segment
+from tressette.record.writer import FIRST_PREV, Record
+from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind, MatchEnded
+from tressette.rules.match import Match
 from tressette.rules.presets import PRESETS, resolve
+from tressette.rules.ruleset import RuleSet
 
 Line = dict[str, Any]
 
@@ -215,3 +224,92 @@ def test_a_folder_without_games_is_an_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["replay", str(tmp_path)])
     assert result.exit_code == 1
     assert "holds no finished game" in result.output
+
+
+# -- forfeits -----------------------------------------------------------------------------------------
+
+
+def forfeited(folder: Path, rules: RuleSet, answers: int, seed: int, games: int = 1) -> None:
+    """Record games in which a seat forfeits after so many answers."""
+    rng = random.Random(seed)
+    record = Record(folder, "0001")
+    for number in range(games):
+        spec = spec_of(rules, f"g{number}", rng.randbytes(32))
+        scribe = Scribe(record, spec, ["1.0"] * rules.players)
+        match = Match(rules, spec.decks)
+        scribe.write(match.start())
+        for _ in range(answers):
+            seat = rng.choice(match.pending)
+            scribe.write(match.act(seat, random_answer(match.legal(seat), rng)))
+            if match.over:
+                break
+        else:
+            seat = rng.randrange(rules.players)
+            scribe.write([FaultCommitted(seat, FaultKind.TIMEOUT, FaultEffect.FORFEIT, "LATE")])
+            scribe.write(match.forfeit(seat))
+        scribe.committed(1, 2)
+    record.close()
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(PRESETS)), st.integers(0, 60), st.integers(0, 1 << 16))
+def test_a_game_that_was_forfeited_anywhere_replays(preset: str, answers: int, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        forfeited(Path(folder), PRESETS[preset], answers, seed)
+        (game,) = read_games(Path(folder))
+        events = replay_game(game)
+        assert isinstance(events[-1], MatchEnded)
+        assert game.result is not None
+        assert (events[-1].seat is None) == (game.result["forfeit"] is None)
+
+
+def test_forfeited_games_are_given_out_as_they_become_complete(tmp_path: Path) -> None:
+    forfeited(tmp_path, PRESETS["tressette-21-duplicate"], 7, 1, games=2)
+    with (tmp_path / "tricks-0001-0001.jsonl").open("ab") as file:
+        file.write(b"rubbish that is read only later\n")
+    games = read_games(tmp_path)
+    assert [line["kind"] for line in next(games).lines] == ["trick", "cut"]
+
+
+def test_the_hands_of_a_forfeited_deal_are_checked(tmp_path: Path) -> None:
+    forfeited(tmp_path, PRESETS["tressette-21-duplicate"], 7, 1)
+
+    def swap(line: Line) -> None:
+        if line["kind"] == "cut":
+            line["hands"] = line["hands"][::-1]
+
+    rewrite(tmp_path / "tricks-0001-0001.jsonl", swap)
+    (game,) = read_games(tmp_path)
+    with pytest.raises(ReplayDiffers):
+        replay_game(game)
+
+
+# -- from a bad game to its log -------------------------------------------------------------------------
+
+
+def test_no_way_from_a_bad_game_to_its_log(tmp_path: Path) -> None:
+    """A complaint about other runners: here the id of a game is all that is needed."""
+    names = {f"g{number}": PRESETS["tressette-21-duplicate"] for number in range(3)}
+    random_record(tmp_path, names)
+
+    def launched(line: Line) -> None:
+        if line["kind"] == "match":
+            line["processes"] = ["alpha-1.2", "beta-1.1", "alpha-2.1", ""]
+
+    tricks = tmp_path / "tricks-0001-0001.jsonl"
+    rewrite(tricks, launched)
+    (tmp_path / "logs" / "bots").mkdir(parents=True)
+    for process in ("alpha-1.2", "beta-1.1"):
+        (tmp_path / "logs" / "bots" / f"{process}.log").touch()
+    compress_segment(tricks)
+    shown = CliRunner().invoke(main, ["replay", str(tmp_path), "g1"]).output.splitlines()
+    logs = tmp_path / "logs" / "bots"
+    assert shown[1:6] == [
+        f"Record: {tricks}.zst, lines 13 to 24",
+        f"Record: {tmp_path}/results-0001.jsonl, line 2",
+        f"Log of alpha-1.2: {logs}/alpha-1.2.log",
+        f"Log of alpha-2.1: {logs}/alpha-2.1.log (not kept)",
+        f"Log of beta-1.1: {logs}/beta-1.1.log",
+    ]
+    lines = list(read_lines(tricks))
+    assert {line["game"] for line in lines[12:24]} == {"g1"}

@@ -135,8 +135,28 @@ def test_segments_rotate_and_each_has_a_chain_of_its_own(tmp_path: Path) -> None
     ]
     assert 4 <= len(paths) <= 8
     assert all(path.stat().st_size < 1000 + 200 for path in paths)
-    assert [line["n"] for path in paths for line in read_lines(path)] == list(range(40))
+    lines = [[line for line in read_lines(path) if line["kind"] == "trick"] for path in paths]
+    assert [line["n"] for of_one in lines for line in of_one] == list(range(40))
     assert {next(read_lines(path))["seq"] for path in paths if path.stat().st_size} == {1}
+
+
+def test_closing_starts_no_new_segment(tmp_path: Path) -> None:
+    record = Record(tmp_path, "w", segment_bytes=1)
+    record.trick_line("trick", n=1)
+    record.close()
+    assert [path.name for path in tmp_path.glob("tricks-*")] == ["tricks-w-0001.jsonl"]
+
+
+def test_a_segment_that_cannot_be_started_is_a_failure_and_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tricks-w-0002.jsonl").touch()
+    failures: list[OSError] = []
+    record = Record(tmp_path, "w", segment_bytes=1, on_failure=failures.append)
+    record.trick_line("trick", n=1)
+    with pytest.raises(FileExistsError):
+        record.flush()
+    assert len(failures) == 1
+    record.close()
+    assert [line["n"] for line in read_lines(tmp_path / "tricks-w-0001.jsonl")] == [1]
 
 
 def test_a_name_that_is_taken_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tressette.record.reader import read_lines, read_results
+from tressette.record.segments import segments
 from tressette_bot.bots import REFERENCE_BOTS
 from tressette_tournament.results import GameResult
 from tressette_tournament.tournament_file import Tournament, load
@@ -255,8 +256,8 @@ def tricks(run: Path, *without: str) -> list[dict[str, Any]]:
     """The same for the lines of the games, of those attempts that have a result. Which processes played
     them is left out as well."""
     committed = {(line["game"], line["attempt"]) for line in read_results(run)}
-    lines = [line for path in sorted(run.glob("tricks-*.jsonl")) for line in read_lines(path)]
-    kept = [line for line in lines if (line["game"], line["attempt"]) in committed]
+    lines = [line for paths in segments(run).values() for path in paths for line in read_lines(path)]
+    kept = [line for line in lines if (line.get("game"), line.get("attempt")) in committed]
     return sorted(
         (_less(line, (*TIMES, *CHAIN, *PROCESSES, *without)) for line in kept),
         key=lambda line: str(line["game"]),

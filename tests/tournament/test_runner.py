@@ -33,6 +33,7 @@ from support.runs import (
     until,
 )
 from tressette.record.reader import read_lines
+from tressette.record.segments import raw_lines
 from tressette_tournament.local_host import HostFailed, LocalHost
 from tressette_tournament.processes import log_of
 from tressette_tournament.ratings import rate
@@ -199,7 +200,7 @@ def read_games_of(run: Path, writer: str) -> list[dict[str, str]]:
 
 def begun(run: Path, writer: str) -> set[tuple[str, int]]:
     """The attempts that one writer has begun."""
-    lines = (run / f"tricks-{writer}-0001.jsonl").read_bytes().split(b"\n")[:-1]
+    lines = [line for line in raw_lines(run / f"tricks-{writer}-0001.jsonl") if line.endswith(b"\n")]
     found = [json.loads(line) for line in lines if b'"kind":"match"' in line]
     return {(line["game"], line["attempt"]) for line in found}
 

@@ -9,6 +9,7 @@ import click
 
 from tressette.record.reader import RecordError
 from tressette.record.replay import RecordedGame, read_games, replay_game
+from tressette.record.segments import compressed
 from tressette.rules.accuse import Declaration
 from tressette.rules.cards import BITS, cards_of
 from tressette.rules.events import (
@@ -37,6 +38,9 @@ from tressette.rules.ruleset import RuleSet
 def replay(folder: Path, game: str | None, explain: bool) -> None:
     """Show the recorded GAME of the run in DIR, played again by the rules; without GAME list the games.
 
+    It says where the game stands in the record (a segment that is compressed shows with zstdcat), and in
+    which logs the bots' output of that time is.
+
     Exit status 1 if there is no such game, if the record is damaged, or if the rules do not produce it.
     """
     try:
@@ -51,19 +55,43 @@ def replay(folder: Path, game: str | None, explain: bool) -> None:
             return
         for one in games:
             if one.opening["game"] == game:
-                _show(one, explain)
+                _show(folder, one, explain)
                 return
     except RecordError as error:
         raise click.ClickException(str(error)) from error
     raise click.ClickException(f"{folder} has no game {game!r}; `tressette replay {folder}` lists them")
 
 
-def _show(game: RecordedGame, explain: bool) -> None:
-    events = replay_game(game)
+def _show(folder: Path, game: RecordedGame, explain: bool) -> None:
     opening = game.opening
     click.echo(f"Game {opening['game']}, attempt {opening['attempt']}: {opening['preset']}")
+    for line in (*_places(game), *_logs(folder, opening.get("processes", ()))):
+        click.echo(line)
+    events = replay_game(game)
     for line in _Teller(game.rules, opening["bots"], explain).tell(events):
         click.echo(line)
+
+
+def _places(game: RecordedGame) -> Iterator[str]:
+    """Where the game is in the record, file by file."""
+    places: dict[Path, list[int]] = {}
+    for path, line in zip(game.files, [game.opening, *game.lines, game.result or {}], strict=True):
+        places.setdefault(path, []).append(line["seq"])
+    for path, numbers in places.items():
+        yield f"Record: {_as_stored(path)}, " + (
+            f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]} to {numbers[-1]}"
+        )
+
+
+def _as_stored(path: Path) -> Path:
+    return path if path.exists() else compressed(path)
+
+
+def _logs(folder: Path, processes: Sequence[str]) -> Iterator[str]:
+    """Where the output of the launched processes is that played."""
+    for process in sorted({process for process in processes if process}):
+        log = folder / "logs" / "bots" / f"{process}.log"
+        yield f"Log of {process}: {log}" + ("" if log.exists() else " (not kept)")
 
 
 class _Teller:

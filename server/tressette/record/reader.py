@@ -1,22 +1,24 @@
-"""Reads a record back, checking every line.
+"""Reads a record back, checking every line; segments may be compressed (``record.segments``).
 
 A torn last line (the writer was killed while writing) is dropped and reported; any other damage raises
 DamagedRecord with file and line::
 
     RecordError            anything below
     +-- DamagedRecord      a line that is not what the writer wrote
+
+A compressed segment where zstandard is not installed is a RecordError that names the extra to install.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-from tressette.record.writer import FIRST_PREV, SCHEMA
+from tressette.record.segments import NeedsZstandard, UnreadableSegment, raw_lines, segments
+from tressette.record.writer import FIRST_PREV, SCHEMA, SEGMENT, line_hash
 
 
 class RecordError(Exception):
@@ -39,24 +41,36 @@ def read_lines(path: Path, torn: list[str] | None = None) -> Iterator[dict[str, 
     """
     previous = FIRST_PREV
     held: dict[str, Any] | None = None
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            if not raw.endswith(b"\n"):
-                if torn is not None:
-                    torn.append(f"{path}, line {number}: dropped an incomplete last line")
-                break
-            line = raw[:-1]
-            fields = _parse(path, number, line)
-            if fields.get("seq") != number:
-                raise DamagedRecord(path, number, f"sequence number {fields.get('seq')!r}, not {number}")
-            if fields.get("prev") != previous:
-                raise DamagedRecord(path, number, "the hash of the line before does not match")
-            previous = hashlib.sha256(line).hexdigest()[:32]
-            if held is not None:
-                yield held
-            held = fields
+    for number, raw in numbered_lines(path):
+        if not raw.endswith(b"\n"):
+            if torn is not None:
+                torn.append(f"{path}, line {number}: dropped an incomplete last line")
+            break
+        line = raw[:-1]
+        fields = _parse(path, number, line)
+        if fields.get("seq") != number:
+            raise DamagedRecord(path, number, f"sequence number {fields.get('seq')!r}, not {number}")
+        if fields.get("prev") != previous:
+            raise DamagedRecord(path, number, "the hash of the line before does not match")
+        previous = line_hash(line)
+        if held is not None:
+            yield held
+        held = fields
     if held is not None:
         yield held
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file as they are, unchecked, with their line ends, numbered from 1. Raises RecordError
+    for a compressed segment that cannot be unpacked."""
+    number = 0
+    try:
+        for number, raw in enumerate(raw_lines(path), start=1):
+            yield number, raw
+    except UnreadableSegment as error:
+        raise DamagedRecord(path, number + 1, str(error)) from error
+    except NeedsZstandard as error:
+        raise RecordError(str(error)) from error
 
 
 def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
@@ -71,26 +85,64 @@ def _parse(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 def read_results(folder: Path, torn: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """The ``game`` lines of every writer in the folder."""
-    for path in sorted(path for path in folder.glob("results-*.jsonl") if path.is_file()):
+    for path in result_files(folder):
         yield from read_lines(path, torn)
 
 
+def result_files(folder: Path) -> list[Path]:
+    """The files with the ``game`` lines of each writer, by name."""
+    return sorted(path for path in folder.glob("results-*.jsonl") if path.is_file())
+
+
 def begun_attempts(folder: Path) -> dict[str, int]:
-    """The highest attempt begun of each game in the folder, from its ``match`` lines; also of those whose
-    result was never written. Other lines are passed over unread."""
+    """The highest attempt begun of each game in the folder that has no result, and of some that have one.
+
+    A segment opens with the games that were under way when it began, so that only the last one of each
+    writer is looked through, and of it only the ``match`` lines are read. Earlier ones are where that line
+    is missing: its writer was killed before it.
+    """
     begun: dict[str, int] = {}
-    for path in sorted(path for path in folder.glob("tricks-*.jsonl") if path.is_file()):
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                if b'"kind":"match"' in raw and raw.endswith(b"\n"):
-                    game, attempt = game_of(path, number, _parse(path, number, raw[:-1]))
-                    begun[game] = max(attempt, begun.get(game, 0))
+
+    def add(path: Path, number: int, game: object, attempt: object) -> None:
+        name, count = _named(path, number, game, attempt)
+        begun[name] = max(count, begun.get(name, 0))
+
+    for paths in segments(folder).values():
+        for path in reversed(paths):
+            carried_over = False
+            for number, raw in numbered_lines(path):
+                if not raw.endswith(b"\n"):
+                    continue
+                if number == 1 and _SEGMENT_MARK in raw[:_HEAD]:
+                    for game, attempt in _carried_over(path, _parse(path, number, raw[:-1])):
+                        add(path, number, game, attempt)
+                    carried_over = True
+                elif b'"kind":"match"' in raw[:_HEAD]:
+                    fields = _parse(path, number, raw[:-1])
+                    add(path, number, fields.get("game"), fields.get("attempt"))
+            if carried_over:
+                break
     return begun
+
+
+_SEGMENT_MARK: Final = b'"kind":"%s"' % SEGMENT.encode()
+_HEAD: Final = 128
+"""What a line opens with, up to its kind, is shorter than this many bytes."""
+
+
+def _carried_over(path: Path, fields: dict[str, Any]) -> list[tuple[object, object]]:
+    games = fields.get("games")
+    if not isinstance(games, list) or not all(isinstance(one, list) and len(one) == 2 for one in games):
+        raise DamagedRecord(path, 1, "does not say which games are under way")
+    return [(game, attempt) for game, attempt in games]
 
 
 def game_of(path: Path, number: int, fields: dict[str, Any]) -> tuple[str, int]:
     """The game and attempt that a line belongs to; raises DamagedRecord for one that names none."""
-    game, attempt = fields.get("game"), fields.get("attempt")
+    return _named(path, number, fields.get("game"), fields.get("attempt"))
+
+
+def _named(path: Path, number: int, game: object, attempt: object) -> tuple[str, int]:
     if not isinstance(game, str) or type(attempt) is not int or attempt < 1:
         raise DamagedRecord(path, number, f"game {game!r}, attempt {attempt!r}: names no game")
     return game, attempt

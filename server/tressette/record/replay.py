@@ -13,15 +13,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from tressette.record.game import GameSpec
-from tressette.record.reader import DamagedRecord, RecordError, game_of, read_lines, read_results
+from tressette.record.reader import DamagedRecord, RecordError, game_of, read_lines, result_files
 from tressette.record.scribe import Scribe
+from tressette.record.segments import segments
+from tressette.record.writer import SEGMENT
 from tressette.rules.accuse import Combination
 from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
 from tressette.rules.cards import Card, mask_of, parse_card, parse_cards
 from tressette.rules.deck import DeckSource, Phase
 from tressette.rules.errors import RulesError
-from tressette.rules.events import Event
+from tressette.rules.events import Event, FaultEffect
 from tressette.rules.layout import lay_out
 from tressette.rules.match import Match, Stage
 from tressette.rules.ruleset import Packets, RuleSet
@@ -44,17 +48,21 @@ class ReplayDiffers(RecordError):
 @dataclass(slots=True)
 class RecordedGame:
     """The lines of one attempt of one game. opening: its ``match`` line; lines: all later ones in order;
-    result: its ``game`` line, None if it was cut off."""
+    result: its ``game`` line, None if it was cut off. files: where each of these stands, in this order; a
+    line's ``seq`` is its number there."""
 
     opening: Mapping[str, Any]
     lines: list[Mapping[str, Any]] = field(default_factory=list)
     result: Mapping[str, Any] | None = None
+    files: list[Path] = field(default_factory=list)
 
     @property
     def played_out(self) -> bool:
-        """Whether its last deal has just been read; one that ended in mid-deal never says so."""
+        """Whether its last line has just been read."""
         last, result = self.lines[-1], self.result
-        if result is None or last["kind"] != "deal" or result.get("forfeit") is not None:
+        if result is None or last["kind"] == "cut":
+            return result is not None
+        if last["kind"] != "deal" or result.get("forfeit") is not None:
             return False
         return bool(sum(line["kind"] == "deal" for line in self.lines) == result.get("deals"))
 
@@ -67,29 +75,38 @@ class RecordedGame:
 def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[RecordedGame]:
     """The committed games of a folder, as they become complete.
 
-    Holds the results and the games under way in memory, no more. Raises DamagedRecord for a line that
-    belongs to no game or is of no known kind, ReplayDiffers for a result without its lines.
+    Holds the text of the results (under a kilobyte each) and the games under way in memory, no more. Raises
+    DamagedRecord for a line that belongs to no game or is of no known kind, ReplayDiffers for a result
+    without its lines.
     """
-    results = {(line["game"], line["attempt"]): line for line in read_results(folder, torn)}
-    files = [path for path in folder.glob("tricks-*-*.jsonl") if path.is_file()]
-    for writer in sorted({path.name.split("-")[1] for path in files}):
+    results = {
+        # Copied, since what orjson returns keeps a buffer of several kilobytes.
+        (line["game"], line["attempt"]): (path, memoryview(orjson.dumps(line)).tobytes())
+        for path in result_files(folder)
+        for line in read_lines(path, torn)
+    }
+    for paths in segments(folder).values():
         open_games: dict[tuple[str, int], RecordedGame] = {}
-        for path in sorted(path for path in files if path.name.split("-")[1] == writer):
+        for path in paths:
             for number, line in enumerate(read_lines(path, torn), start=1):
+                if line["kind"] == SEGMENT:
+                    continue
                 key = game_of(path, number, line)
                 if line["kind"] == "match":
-                    open_games[key] = RecordedGame(line, result=results.get(key))
+                    result = orjson.loads(results[key][1]) if key in results else None
+                    open_games[key] = RecordedGame(line, result=result, files=[path])
                     continue
-                if key not in open_games or line["kind"] not in ("trick", "deal", "void"):
+                if key not in open_games or line["kind"] not in ("trick", "deal", "void", "cut"):
                     raise DamagedRecord(path, number, f"a {line['kind']!r} line outside any game")
                 game = open_games[key]
                 game.lines.append(line)
+                game.files.append(path)
                 if game.played_out:
+                    game.files.append(results.pop(key)[0])
                     yield open_games.pop(key)
-                    del results[key]
         for key, game in open_games.items():
             if game.result is not None:
-                del results[key]
+                game.files.append(results.pop(key)[0])
                 yield game
     for game_id, _ in results:
         raise ReplayDiffers(game_id, "has a result but no tricks")
@@ -129,7 +146,7 @@ class _Replay:
         self._deals = {
             (_phase(line), line["deal"], line["dealt"]): line
             for line in game.lines
-            if line["kind"] in ("deal", "void")
+            if line["kind"] in ("deal", "void", "cut")
         }
         self._stock: dict[tuple[Phase, int, int], list[Card]] = defaultdict(list)
         self._tricks: dict[tuple[Phase, int, int], list[Mapping[str, Any]]] = defaultdict(list)
@@ -162,15 +179,15 @@ class _Replay:
         return f"deal {match.number}, trick {trick}"
 
     def _compare(self, written: Sequence[Mapping[str, Any]]) -> None:
-        result = self._game.result
-        recorded = [self._game.opening, *self._game.lines, *([result] if result is not None else [])]
-        for found, made in zip(recorded, written, strict=False):
+        game = self._game
+        recorded = [game.opening, *game.lines, *([game.result] if game.result is not None else [])]
+        for position, (found, made) in enumerate(zip(recorded, written, strict=False)):
             for name in {*found, *made}.difference(_NOT_OF_THE_RULES):
                 if found.get(name) != made.get(name):
                     raise ReplayDiffers(
                         self._id,
-                        f"{found['kind']} line {found['seq']}: {name} is {found.get(name)!r}, "
-                        f"the rules give {made.get(name)!r}",
+                        f"{game.files[position].name}, line {found['seq']} ({found['kind']}): {name} is "
+                        f"{found.get(name)!r}, the rules give {made.get(name)!r}",
                     )
         if len(recorded) != len(written):
             raise ReplayDiffers(self._id, f"{len(recorded)} lines recorded, the rules give {len(written)}")
@@ -207,6 +224,8 @@ class _Replay:
             return match.act(match.pending[0], [])
         seat = match.pending[0]
         if match.stage is Stage.DISCARD:
+            if line["kind"] == "cut" and "discard" not in line:
+                return self._end_by_fault(line)
             return match.act(seat, [Discard(parse_card(card)) for _, card in line["discard"]])
         declared = self._declarations(seat, line)
         if match.stage is Stage.DECLARE:
@@ -243,6 +262,8 @@ class _Replay:
         for seat, _, effect, _ in line.get("faults", ()):
             if effect in tuple(Revoke):
                 return self._match.revoke(seat, Revoke(effect))
+            if effect == FaultEffect.FORFEIT:
+                return self._match.forfeit(seat)
         if result is not None and result["forfeit"] is not None:
             return self._match.forfeit(self._rules.seats_of(result["forfeit"])[0])
         raise ReplayDiffers(self._id, f"{self._where()}: the deal stops short")

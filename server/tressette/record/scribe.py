@@ -1,9 +1,10 @@
 """Turns the events of one game into lines of the record.
 
 Lines of a game, in order: ``match`` (what is played, by whom, under which resolved rules), then for each
-deal its ``trick`` lines and a ``deal`` line, or a ``void`` line where it went monte; the committing ``game``
-line is written by ``committed``. What happened between two lines (declarations, draws, a discard, faults) is
-in the later one. ``record.replay`` plays these lines again.
+deal its ``trick`` lines and a ``deal`` line, or a ``void`` line where it went monte, or a ``cut`` line where
+a forfeit ended the match in it; the committing ``game`` line is written by ``committed``. What happened
+between two lines (declarations, draws, a discard, faults) is in the later one. ``record.replay`` plays these
+lines again.
 Cards are in text notation separated by blanks; scores are sixths; times are whole milliseconds.
 """
 
@@ -262,3 +263,22 @@ class Scribe:
 
     def _match_ended(self, event: MatchEnded) -> None:
         self._ended = event
+        if event.seat is not None:
+            self._cut_short()
+
+    def _cut_short(self) -> None:
+        """What was dealt and played of a deal that a forfeit ended, without which it could not be played
+        again."""
+        deal = self._deal
+        assert deal is not None
+        self._line(
+            "cut",
+            phase="main" if deal.phase is Phase.MAIN else "tie_break",
+            deal=deal.number,
+            dealt=deal.attempt,
+            dealer=deal.dealer,
+            leader=deal.leader,
+            hands=[_cards(hand) for hand in deal.hands],
+            unfinished=" ".join(str(card.card) for card in self._trick),
+            **self._extra,
+        )

@@ -3,12 +3,15 @@
 A writer owns two kinds of file in its folder, named after it:
 
 ``results-<writer>.jsonl``     one line a game; such a line commits the game
-``tricks-<writer>-<n>.jsonl``  a line when a game starts, one a trick, one a deal
+``tricks-<writer>-<n>.jsonl``  a line when a game starts, one a trick, one a deal; a full one is closed and
+                               the next begun, with a ``segment`` line: which games are under way
 
 Every line is a JSON object that opens with ``v`` (schema version), ``seq`` (from 1 in each file),
 ``prev`` (the first 32 hex digits of the SHA-256 of the line before, of the empty string for the first)
 and ``kind``. The logger is bound to no level and to no global configuration, so that nothing that is
 set for operational logs can silence it.
+
+A folder that is written has no closing manifest (``record.manifest``): a new writer takes it away.
 """
 
 from __future__ import annotations
@@ -23,8 +26,21 @@ import orjson
 import structlog
 
 SCHEMA: Final = 1
-SEGMENT_BYTES: Final = 64 << 20
-FIRST_PREV: Final = hashlib.sha256(b"").hexdigest()[:32]
+SEGMENT_BYTES: Final = 16 << 20
+"""When a segment is full. So much is uncompressed on the disk for each writer, twice as much while one is
+being compressed, and so much is looked through when a run goes on; larger ones hardly compress better."""
+SEGMENT: Final = "segment"
+"""The kind of the line that a segment after the first opens with."""
+MANIFEST: Final = "manifest.json"
+"""The name of the closing manifest in a folder."""
+
+
+def line_hash(line: bytes) -> str:
+    """The first 32 hex digits of the SHA-256 of a line without its end."""
+    return hashlib.sha256(line).hexdigest()[:32]
+
+
+FIRST_PREV: Final = line_hash(b"")
 
 
 class Recorder(Protocol):
@@ -84,7 +100,7 @@ class _Sink:
         line = orjson.dumps(
             {"v": SCHEMA, "seq": self._sequence, "prev": self._previous, "kind": event.pop("event"), **event}
         )
-        self._previous = hashlib.sha256(line).hexdigest()[:32]
+        self._previous = line_hash(line)
         return line
 
 
@@ -108,9 +124,11 @@ class Record:
         self._segment_bytes = segment_bytes
         self._closed_bytes = 0
         self._on_failure = on_failure
+        self._under_way: dict[object, object] = {}  # attempt by game
         self._results = _Sink(folder / f"results-{writer}.jsonl")
+        (folder / MANIFEST).unlink(missing_ok=True)
         self._segment = 1
-        self._tricks = self._open_segment()
+        self._tricks = self._open_segment(self._segment)
         self._dirty = False
 
     @property
@@ -121,6 +139,8 @@ class Record:
     def trick_line(self, kind: str, **fields: object) -> None:
         """Write one line of a game under way."""
         self._dirty = True
+        if kind == "match":
+            self._under_way[fields.get("game")] = fields.get("attempt")
         try:
             self._tricks.log.line(kind, **fields)
         except OSError as error:
@@ -133,6 +153,7 @@ class Record:
         self._dirty = True
         try:
             self._results.log.line("game", **fields)
+            self._under_way.pop(fields.get("game"), None)
         except OSError as error:
             self._on_failure(error)
             raise
@@ -141,18 +162,30 @@ class Record:
         """Hand all lines so far to the operating system; start a new segment where one is full."""
         if not self._dirty:
             return
+        self._hand_over()
+        if self._tricks.size >= self._segment_bytes:
+            self._start_segment()
+
+    def _hand_over(self) -> None:
         try:
             self._tricks.file.flush()
             self._results.file.flush()
             self._dirty = False
-            if self._tricks.size >= self._segment_bytes:
-                self._tricks.file.close()
-                self._closed_bytes += self._tricks.size
-                self._segment += 1
-                self._tricks = self._open_segment()
         except OSError as error:
             self._on_failure(error)
             raise
+
+    def _start_segment(self) -> None:
+        full = self._tricks
+        try:
+            self._tricks = self._open_segment(self._segment + 1)
+        except OSError as error:
+            self._on_failure(error)
+            raise
+        full.file.close()
+        self._segment += 1
+        self._closed_bytes += full.size
+        self.trick_line(SEGMENT, games=list(self._under_way.items()))
 
     def sync(self) -> None:
         """Force the results to the disk. Blocks; may run in another thread than the writing."""
@@ -161,11 +194,11 @@ class Record:
     def close(self) -> None:
         """Flush, sync and close; the record cannot be written any more."""
         with self._results.file, self._tricks.file:
-            self.flush()
+            self._hand_over()
             self.sync()
 
-    def _open_segment(self) -> _Sink:
-        return _Sink(self.folder / f"tricks-{self.writer}-{self._segment:04}.jsonl")
+    def _open_segment(self, number: int) -> _Sink:
+        return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")
 
 
 def free_writer(folder: Path) -> str:

@@ -63,6 +63,7 @@ from tressette.play.config import ConfigError, PlayConfig, policies_from
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
 from tressette.record.reveals import Reveal, Reveals
+from tressette.record.segments import Compressor
 from tressette.record.writer import Record
 from tressette.rules.events import FaultKind
 from tressette.wire.limits import Limits
@@ -77,6 +78,7 @@ _PLAY: Final = PlayConfig()
 _ISOLATIONS: Final = ("relabel", "fresh")
 _LOCAL_LIMITS: Final = Limits(max_sessions=1 << 20, max_streams=1 << 20)
 """Of launched bots: how many there are is the organiser's own choice."""
+_COMPRESS_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,7 @@ class Host:
         """Serve until told to stop, or until the input ends. Raises BadAddress, and OSError if the record
         cannot be written."""
         committing = asyncio.create_task(self._commit.run())
+        compressing = asyncio.create_task(self._compress())
         reading = None
         try:
             await self._listen()
@@ -222,7 +225,7 @@ class Host:
             for task in done:
                 task.result()
         finally:
-            tasks = [task for task in (committing, reading, self._following) if task is not None]
+            tasks = [task for task in (committing, compressing, reading, self._following) if task is not None]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -238,6 +241,17 @@ class Host:
         if self._remote is not None:
             doors["remote"] = _at(config.remote_address, await self._remote.start(config.remote_address))
         _say(listening=doors)
+
+    async def _compress(self) -> None:
+        """Compress segments when they are closed, those of earlier writers first."""
+        compressor = Compressor(
+            Path(self._config.folder),
+            (self._config.writer,),
+            lambda text: log.warning("segment stays uncompressed", reason=text),
+        )
+        while True:
+            await asyncio.to_thread(compressor.step)
+            await asyncio.sleep(_COMPRESS_EVERY_S)
 
     def _fail(self, error: OSError) -> None:
         if not self._failed.done():

@@ -1,0 +1,399 @@
+"""``tressette verify`` believes a whole record and finds whatever was changed in it, also by a forger who
+chains the lines anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from support.event_folders import event_folder, spec_of, write_ratings
+from support.runs import command_run, event, finish, result_lines, until
+from tressette.cli import main
+from tressette.record.manifest import write_manifest
+from tressette.record.reveals import Reveal
+from tressette.record.segments import Compressor, raw_lines
+from tressette.record.writer import FIRST_PREV
+from tressette_tournament.decks import event_commitment
+
+Line = dict[str, Any]
+RESULTS = "results-0001.jsonl"
+TRICKS = "tricks-0001-0001.jsonl"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete event: pairs and three forfeits among two players."""
+    return event_folder(
+        tmp_path_factory.mktemp("event"),
+        {"tressette-21-duplicate": 3, "tressette-due-duplicate": 4},
+        forfeit=lambda number: number in (6, 9, 13),
+    )
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def verify(folder: Path) -> Result:
+    result = CliRunner().invoke(main, ["verify", str(folder)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def errors(folder: Path) -> list[str]:
+    """What is found wrong; the status must say so too."""
+    result = verify(folder)
+    found = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert result.exit_code == (1 if found else 0), result.output
+    return found
+
+
+def forge(path: Path, change: Callable[[Line], Line | None]) -> None:
+    """Change the lines of a file, or leave them out, and number and chain them anew."""
+    previous = FIRST_PREV
+    out: list[bytes] = []
+    for raw in raw_lines(path):
+        line = change(json.loads(raw))
+        if line is None:
+            continue
+        line |= {"seq": len(out) + 1, "prev": previous}
+        encoded = json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode()
+        previous = hashlib.sha256(encoded).hexdigest()[:32]
+        out.append(encoded + b"\n")
+    path.write_bytes(b"".join(out))
+
+
+def renew(folder: Path) -> None:
+    """Have ratings and manifest agree with what the files say now: only the games can tell."""
+    write_ratings(folder)
+    write_manifest(folder)
+
+
+# --- a whole record --------------------------------------------------------------------------------
+
+
+def test_a_whole_record_is_verified(whole: Path) -> None:
+    result = verify(whole)
+    assert result.exit_code == 0, result.output
+    said = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    games = [json.loads(raw) for raw in raw_lines(whole / RESULTS)]
+    assert said["files"].startswith("2 with ")
+    assert "last lines by the manifest" in said["files"]
+    deals = sum(game["deals"] for game in games)
+    assert said["games"] == f"14 played again by the rules, {deals} deals, 3 forfeits"
+    assert said["deal"] == "sets  7 complete, 0 open"
+    assert said["decks"] == "14 games dealt again from their deck seeds"
+    assert int(said["ratings"].split()[0]) > 50
+    assert said["Verified:"] == str(whole)
+
+
+def test_a_compressed_record_is_verified(folder: Path) -> None:
+    assert Compressor(folder, (), pytest.fail).step() == 1
+    assert errors(folder) == []
+
+
+def test_a_record_in_many_segments_is_verified(tmp_path: Path) -> None:
+    folder = event_folder(tmp_path, {"tressette-21-duplicate": 4}, segment_bytes=4000)
+    assert Compressor(folder, ("0001",), pytest.fail).step() > 3
+    assert errors(folder) == []
+
+
+def test_a_torn_last_line_is_a_warning(folder: Path) -> None:
+    with (folder / TRICKS).open("ab") as file:
+        file.write(b'{"v":1,')
+    result = verify(folder)
+    assert result.exit_code == 0
+    assert f"warning: {folder / TRICKS}, line" in result.stderr
+
+
+def test_without_a_manifest_it_says_that_last_lines_are_unconfirmed(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    result = verify(folder)
+    assert result.exit_code == 0
+    assert "no manifest: last lines are not confirmed" in result.stdout
+
+
+def test_a_folder_without_results_is_not_verified(tmp_path: Path) -> None:
+    result = verify(tmp_path)
+    assert result.exit_code == 1
+    assert "holds no results" in result.stderr
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert verify(tmp_path / "no").exit_code == 2
+
+
+# --- what was changed ------------------------------------------------------------------------------
+
+
+def test_a_changed_byte_is_found_by_the_chain(folder: Path) -> None:
+    path = folder / TRICKS
+    path.write_bytes(path.read_bytes().replace(b'"winner":0', b'"winner":1', 1))
+    (found, *_) = errors(folder)
+    assert f"{path}, line " in found
+    assert "the hash of the line before does not match" in found
+
+
+def test_a_changed_last_line_is_found_by_the_manifest(folder: Path) -> None:
+    path = folder / RESULTS
+    *lines, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines, last.replace(b'"duration_ms":', b'"duration_ms":1')]))
+    assert [text.partition(" is ")[0] for text in errors(folder)] == [
+        f"error: {folder}: {RESULTS}: {what}" for what in ("bytes", "head")
+    ]
+
+
+def other_winner(line: Line) -> Line:
+    if line["kind"] == "trick" and line["game"] == "p0-l0-s1-g0" and line["trick"] == 4:
+        line["winner"] = (line["winner"] + 1) % 4
+    return line
+
+
+def other_forfeited_hand(line: Line) -> Line:
+    if line["kind"] == "cut" and line["game"] == "p1-l0-s0-g0":
+        line["hands"] = line["hands"][::-1]
+    return line
+
+
+def test_a_forged_trick(folder: Path) -> None:
+    forge(folder / TRICKS, other_winner)
+    renew(folder)
+    (found,) = errors(folder)
+    assert f"error: {folder / TRICKS}, line " in found
+    assert "game p0-l0-s1-g0: " in found
+    assert f"{TRICKS}, line " in found.partition("p0-l0-s1-g0: ")[2]
+    assert "winner is " in found
+
+
+def test_a_forged_hand_of_a_forfeited_deal(folder: Path) -> None:
+    forge(folder / TRICKS, other_forfeited_hand)
+    renew(folder)
+    (found,) = errors(folder)
+    assert "game p1-l0-s0-g0: " in found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"points": [0, 66], "ranks": [2, 1]},
+        {"faults": [["a", "timeout", 1]]},
+        {"commitment": "0" * 64},
+        {"termination": "target"},
+        {"deals": 2},
+    ],
+)
+def test_a_forged_result(change: Line, folder: Path) -> None:
+    def forged(line: Line) -> Line:
+        return line | change if line["game"] == "p0-l0-s2-g1" else line
+
+    forge(folder / RESULTS, forged)
+    renew(folder)
+    found = errors(folder)
+    assert len(found) == 1
+    assert "game p0-l0-s2-g1: " in found[0]
+    assert next(iter(change)) in found[0] or "lines recorded" in found[0]
+
+
+def test_results_and_log_disagreeing_after_a_stop(folder: Path) -> None:
+    """A complaint about other runners: here it is found, whichever of the two has more."""
+    shutil.copytree(folder, other := folder.parent / "other")
+    forge(folder / TRICKS, lambda line: None if line["game"] == "p1-l0-s3-g0" else line)
+    renew(folder)
+    (found,) = errors(folder)
+    assert "p1-l0-s3-g0: has a result but no tricks" in found
+    # A game without a result was cut off and does not count: its tricks alone are no difference ...
+    forge(other / RESULTS, lambda line: None if line["game"] == "p1-l0-s3-g0" else line)
+    # ... but the manifest and the ratings were made when it counted.
+    wrong = errors(other)
+    assert any(f"{other}: {RESULTS}: lines is 13, 14 in the manifest" in text for text in wrong)
+    assert any("ratings.json: pools." in text for text in wrong)
+    renew(other)
+    result = verify(other)
+    assert result.exit_code == 0
+    assert "6 complete, 1 open" in result.stdout
+
+
+def test_a_run_that_was_killed_and_resumed_is_whole_at_every_moment(tmp_path: Path) -> None:
+    """The same complaint with a real server, whose end is the roughest there is."""
+    file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=60)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 10, "ten results")
+        run.process.kill()
+        run.wait()
+    assert errors(run.folder) == []
+    before = result_lines(run.folder)
+    assert finish(file).folder == run.folder
+    assert before < result_lines(run.folder) == 120
+    write_manifest(run.folder)
+    result = verify(run.folder)
+    assert result.exit_code == 0, result.output
+    assert "120 played again" in result.stdout
+
+
+def test_a_game_with_two_results(folder: Path) -> None:
+    data = [json.loads(raw) for raw in raw_lines(folder / RESULTS)]
+    again = next(line for line in data if line["game"] == "p0-l0-s0-g1")
+    (folder / "results-0002.jsonl").write_text(json.dumps({**again, "seq": 1, "prev": FIRST_PREV}) + "\n")
+    write_manifest(folder)
+    found = errors(folder)
+    place = f"{folder / RESULTS}, line {again['seq']}"
+    assert f"results-0002.jsonl, line 1: game p0-l0-s0-g1: has a result already in {place}" in found[0]
+    assert "deal set p0-l0-s0: game 3 of 2" in found[1]
+
+
+def test_deal_sets_that_disagree(folder: Path) -> None:
+    def smaller(line: Line) -> Line:
+        return line | {"set_size": 1} if line["game"] == "p0-l0-s0-g1" else line
+
+    forge(folder / RESULTS, smaller)
+    write_manifest(folder)
+    assert any("game p0-l0-s0-g1: deal set p0-l0-s0: deck " in text for text in errors(folder))
+
+
+def test_something_that_is_no_result(folder: Path) -> None:
+    forge(folder / RESULTS, lambda line: line | {"ranks": [7, 7]} if line["game"] == "p0-l0-s0-g1" else line)
+    assert any(f"{folder / RESULTS}, line 2: not the result of a game: ranks" in e for e in errors(folder))
+
+
+# --- decks -----------------------------------------------------------------------------------------
+
+
+def test_decks_of_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the rules nothing is wrong."""
+    monkeypatch.setattr("tressette_tournament.verify.REACH", 1000)
+    data = json.loads((folder / "event.json").read_text())
+    stage = data["stages"][0]
+    other = bytes(32)
+    (folder / "event.json").write_text(
+        json.dumps({"stages": [{**stage, "key": other.hex(), "commitment": event_commitment(other)}]})
+    )
+    found = errors(folder)
+    assert len(found) == 14
+    assert all("is none of this event" in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"commitment": "0" * 64}, "do not open the commitment"),
+        ({"suits": "dcbs"}, "the suits are"),
+    ],
+)
+def test_a_commitment_or_suit_order_that_is_not_that_of_the_deck(
+    change: Line, reason: str, folder: Path
+) -> None:
+    def forged(line: Line) -> Line:
+        if line["game"] != "p0-l0-s0-g0" or line["kind"] not in ("match", "game"):
+            return line
+        return line | {name: value for name, value in change.items() if name in line}
+
+    for name in (TRICKS, RESULTS):
+        forge(folder / name, forged)
+    renew(folder)
+    (found,) = errors(folder)
+    assert "game p0-l0-s0-g0: " in found
+    assert reason in found
+
+
+def test_a_game_dealt_from_another_deck_of_the_event(folder: Path) -> None:
+    lines = [json.loads(raw) for raw in raw_lines(folder / RESULTS)]
+    other = next(line["deck"] for line in lines if line["game"] == "p0-l0-s2-g0")
+
+    def forged(line: Line) -> Line:
+        return line | {"deck": other} if "deck" in line and line["game"].startswith("p0-l0-s1") else line
+
+    for name in (TRICKS, RESULTS):
+        forge(folder / name, forged)
+    renew(folder)
+    found = errors(folder)
+    assert [text.partition("game ")[2][:11] for text in found] == ["p0-l0-s1-g0", "p0-l0-s1-g1"]
+
+
+def test_secret_decks_are_checked_while_the_key_is_at_hand(folder: Path) -> None:
+    file = folder / "event.json"
+    data = json.loads(file.read_text())
+    key = data["stages"][0].pop("key")
+    file.write_text(json.dumps(data))
+    assert "decks      not checked" in verify(folder).stdout
+    (folder / "event.key").write_text(f"{key}\n")
+    assert "decks      14 games" in verify(folder).stdout
+    (folder / "event.key").write_text(f"{bytes(32).hex()}\n")
+    (found,) = errors(folder)
+    assert "is not that of the key" in found
+
+
+def test_revealed_decks_are_checked(folder: Path) -> None:
+    (folder / "event.json").unlink()
+    (folder / "manifest.json").unlink()
+    file = folder / "reveals-0001.jsonl"
+    specs = [spec_of("tressette-21-duplicate", "p0-l0-s1", 1, game) for game in range(2)]
+    reveals = [Reveal.of(one).to_json() for one in specs]
+    file.write_text("".join(json.dumps(one) + "\n" for one in reveals))
+    assert "decks      2 games" in verify(folder).stdout
+    other = replace(Reveal.of(specs[0]), seed=bytes(32))
+    file.write_text(json.dumps(other.to_json()) + "\n")
+    (found,) = errors(folder)
+    assert "game p0-l0-s1-g0: was not dealt from its deck seed" in found
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"stages": [{"key": "xx", "commitment": ""}]}', "[]"])
+def test_event_data_that_cannot_be_read(text: str, folder: Path) -> None:
+    (folder / "event.json").write_text(text)
+    (found,) = errors(folder)
+    assert "event.json: " in found
+
+
+# --- ratings ---------------------------------------------------------------------------------------
+
+
+def _first_bot(data: Line) -> Line:
+    bot: Line = data["pools"][0]["components"][0]["bots"][0]
+    return bot
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "fine"),
+    [
+        *[("rating", 0.009, True), ("rating", -0.011, False)],
+        *[("score", 1e-7, True), ("score", 0.001, False), ("games", 1, False)],
+    ],
+)
+def test_every_number_of_the_ratings_is_compared(name: str, by: float, fine: bool, folder: Path) -> None:
+    file = folder / "ratings.json"
+    data = json.loads(file.read_text())
+    _first_bot(data)[name] += by
+    file.write_text(json.dumps(data))
+    found = errors(folder)
+    assert (found == []) == fine
+    assert all(f"{file}: pools.0.components.0.bots.0.{name}: " in text for text in found)
+
+
+def test_ratings_that_lack_something(folder: Path) -> None:
+    file = folder / "ratings.json"
+    data = json.loads(file.read_text())
+    bot = _first_bot(data)
+    del bot["rating"]
+    bot["interval"]["kind"] = "certain"
+    data["pools"].append({})
+    file.write_text(json.dumps(data))
+    assert errors(folder) == [f"error: {file}: pools: 3 entries, the results give 2"]
+    data["pools"].pop()
+    file.write_text(json.dumps(data))
+    assert len(errors(folder)) == 2
+    file.write_text("{")
+    (found,) = errors(folder)
+    assert f"{file}: " in found
+
+
+def test_without_ratings_it_says_so(folder: Path) -> None:
+    (folder / "ratings.json").unlink()
+    assert "ratings    not checked" in verify(folder).stdout

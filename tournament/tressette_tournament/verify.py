@@ -1,0 +1,347 @@
+"""``tressette verify``: whether the record of a run is whole, and says what happened.
+
+What is checked, each on its own: the chain of every file, and its last line by the closing manifest; every
+game played again by the rules, down to points, ranks and faults of its result; every game once and every deal
+set no larger than it should be; the hands, where decks are revealed or the event key is at hand, by the deck
+seeds; the ratings, computed again from the results. Source: the tournament design, "The record".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from tressette.record.manifest import check_manifest, read_manifest, summary_of
+from tressette.record.reader import RecordError, read_lines, result_files
+from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, replay_game
+from tressette.record.reveals import Reveal, deck_matches, read_reveals
+from tressette.record.segments import segments
+
+from tressette_tournament.decks import deck_name, deck_seed, event_commitment, game_salt
+from tressette_tournament.ratings import rate
+from tressette_tournament.report import as_json
+from tressette_tournament.results import GameResult, read
+
+ELO_TOLERANCE: Final = 0.01
+"""By how much two ratings, errors or bounds in Elo may differ and be the same."""
+_TOLERANCE: Final = 1e-6
+"""The same for scores, likelihoods and points per deal."""
+_IN_ELO: Final = frozenset({"rating", "error", "difference", "interval"})
+REACH: Final = 200_000
+"""How many deck numbers beyond the last one met are tried for a deck."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """How much was checked. torn: incomplete last lines, which were left out. manifest: whether there is one.
+    decks: games that were dealt again from their deck seeds. numbers: of ratings.json, None where there is
+    none."""
+
+    files: int = 0
+    lines: int = 0
+    games: int = 0
+    deals: int = 0
+    forfeits: int = 0
+    complete_sets: int = 0
+    open_sets: int = 0
+    manifest: bool = False
+    decks: int = 0
+    numbers: int | None = None
+    torn: list[str] = field(default_factory=list)
+
+
+def verify(folder: Path, checked: Checked, on_game: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Every difference found in the folder of a run, in words that name file, line and game where there are
+    any. ``checked`` is filled in on the way; ``on_game`` is called after each game.
+
+    Damage to a file is one difference; what comes after it there cannot be checked. Raises OSError.
+    """
+    yield from _check_results(folder, checked)
+    yield from _check_games(folder, checked, on_game)
+    yield from _check_files(folder, checked)
+    yield from _check_ratings(folder, checked)
+
+
+# --- results ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _DealSet:
+    deck: str
+    size: int
+    games: int = 0
+
+
+def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
+    """Each game has one result, and each deal set the games that it should have at most."""
+    places: dict[str, str] = {}
+    sets: dict[str, _DealSet] = {}
+    for path in result_files(folder):
+        try:
+            for line in read_lines(path):
+                place = f"{path}, line {line['seq']}"
+                try:
+                    result = GameResult.from_line(line)
+                except ValueError as error:
+                    yield f"{place}: not the result of a game: {error}"
+                    continue
+                if result.game in places:
+                    yield f"{place}: game {result.game}: has a result already in {places[result.game]}"
+                places[result.game] = place
+                yield from _check_set(sets, result, place)
+        except RecordError as error:
+            yield str(error)
+    checked.complete_sets = sum(one.games == one.size for one in sets.values())
+    checked.open_sets = len(sets) - checked.complete_sets
+
+
+def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Iterator[str]:
+    one = sets.setdefault(result.deal_set, _DealSet(result.deck, result.set_size))
+    one.games += 1
+    where = f"{place}: game {result.game}: deal set {result.deal_set}"
+    if (one.deck, one.size) != (result.deck, result.set_size):
+        yield f"{where}: deck {result.deck} and size {result.set_size}, but {one.deck} and {one.size} before"
+    elif one.games > one.size:
+        yield f"{where}: game {one.games} of {one.size}"
+
+
+# --- games -----------------------------------------------------------------------------------------
+
+
+def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
+    decks = None
+    try:
+        decks = KnownDecks(event_keys(folder), read_reveals(folder))
+    except RecordError as error:
+        yield str(error)
+    try:
+        for game in read_games(folder, checked.torn):
+            try:
+                secrets = None if decks is None else decks.secrets(game.opening)
+                check_game(game, secrets)
+                checked.decks += secrets is not None
+            except ReplayDiffers as error:
+                yield f"{game.files[0]}, line {game.opening['seq']}: {error}"
+            checked.games += 1
+            checked.deals += sum(line["kind"] == "deal" for line in game.lines)
+            checked.forfeits += any(line["kind"] == "cut" for line in game.lines)
+            on_game()
+    except RecordError as error:
+        yield f"{error} (games that come after this are not checked)"
+
+
+def check_game(game: RecordedGame, secrets: tuple[bytes, bytes] | None) -> None:
+    """Play a game again and compare all that was recorded of it; ``secrets``: deck seed and salt that it must
+    have been dealt with, if they are known. Raises ReplayDiffers."""
+    opening, result = game.opening, game.result or {}
+    reason = None if secrets is None else deck_matches(game, *secrets)
+    if secrets is None or reason is not None:
+        replay_game(game)  # a difference that is not of the deck is told as what it is
+    if reason is not None:
+        raise ReplayDiffers(str(opening["game"]), f"was not dealt from its deck seed: {reason}")
+    for name in ("commitment", "deck", "deal_set", "tournament"):
+        if result.get(name) != opening.get(name):
+            raise ReplayDiffers(
+                str(opening["game"]),
+                f"{name} is {opening.get(name)!r} when it starts, {result.get(name)!r} in its result",
+            )
+    if result.get("faults") != (faults := _faults(game)):
+        raise ReplayDiffers(
+            str(opening["game"]),
+            f"{game.files[-1].name}, line {result.get('seq')} (game): faults is {result.get('faults')!r}, "
+            f"its tricks give {faults!r}",
+        )
+
+
+def _faults(game: RecordedGame) -> list[list[object]]:
+    """The faults in the lines of a game, as its result counts them."""
+    bots = (game.result or {})["bots"]
+    count = Counter((bots[seat], kind) for line in game.lines for seat, kind, *_ in line.get("faults", ()))
+    return [[bot, kind, times] for (bot, kind), times in sorted(count.items())]
+
+
+class KnownDecks:
+    """What is known of the decks of an event: ``keys``, one for each of its stages, and what was revealed."""
+
+    def __init__(self, keys: Sequence[bytes], reveals: Iterable[Reveal]) -> None:
+        self._keys = keys
+        self._revealed = {one.game: (one.seed, one.salt) for one in reveals}
+        # Of each key and hash of rules, the numbers of the decks by their names, as far as they were needed.
+        self._names: dict[tuple[bytes, str], dict[str, int]] = defaultdict(dict)
+        self._met: Counter[tuple[bytes, str]] = Counter()
+
+    def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
+        """Deck seed and salt of the game with this ``match`` line, None if nothing is known. Raises
+        ReplayDiffers if its deck is none of the event with these keys, or another than was revealed."""
+        game, rules_hash, name = opening["game"], opening["rules_hash"], opening["deck"]
+        revealed = self._revealed.get(game)
+        if not self._keys:
+            return revealed
+        for key in self._keys:
+            number = self._number(key, rules_hash, name)
+            if number is not None:
+                secrets = deck_seed(key, rules_hash, number), game_salt(key, game)
+                if revealed not in (None, secrets):
+                    raise ReplayDiffers(game, "another deck was revealed than it has")
+                return secrets
+        raise ReplayDiffers(game, f"deck {name} is none of this event")
+
+    def _number(self, key: bytes, rules_hash: str, name: str) -> int | None:
+        """The deck number behind a name. Decks are met nearly in the order of their numbers."""
+        names = self._names[key, rules_hash]
+        while name not in names and len(names) < self._met[key, rules_hash] + REACH:
+            names[deck_name(key, rules_hash, len(names))] = len(names)
+        number = names.get(name)
+        if number is not None:
+            self._met[key, rules_hash] = max(self._met[key, rules_hash], number)
+        return number
+
+
+def event_keys(folder: Path) -> list[bytes]:
+    """The keys of the event of a run, as far as they are at hand: of public decks or told at the end
+    (event.json), or still secret (event.key). Raises RecordError where one is not what it was committed to.
+    """
+    try:
+        stages = json.loads((folder / "event.json").read_bytes())["stages"]
+        told = [stage.get("key") for stage in stages]
+        commitments = [stage["commitment"] for stage in stages]
+        secret = folder / "event.key"
+        kept = secret.read_text(encoding="ascii").split() if secret.exists() else []
+        keys = [bytes.fromhex(key) for key in (kept if None in told else told)]
+        for key, wanted in zip(keys, commitments, strict=bool(keys)):
+            if event_commitment(key) != wanted:
+                raise RecordError(f"{folder / 'event.json'}: commitment {wanted} is not that of the key")
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{folder / 'event.json'}: cannot be read: {error!r}") from error
+    return list(dict.fromkeys(keys))  # those of public decks are all the same
+
+
+# --- files and ratings -----------------------------------------------------------------------------
+
+
+def _check_files(folder: Path, checked: Checked) -> Iterator[str]:
+    """The last lines, by the manifest; the others have been by their chains."""
+    try:
+        for path in [*result_files(folder), *(path for paths in segments(folder).values() for path in paths)]:
+            checked.files += 1
+            checked.lines += summary_of(path).lines
+        manifest = read_manifest(folder)
+        if manifest is not None:
+            checked.manifest = True
+            yield from (f"{folder}: {problem}" for problem in check_manifest(folder, manifest))
+    except RecordError as error:
+        yield str(error)
+
+
+def _check_ratings(folder: Path, checked: Checked) -> Iterator[str]:
+    file = folder / "ratings.json"
+    try:
+        found = json.loads(file.read_bytes())
+        wanted = json.loads(json.dumps(as_json(rate(read(folder)))))
+    except FileNotFoundError:
+        return
+    except RecordError:
+        return  # told already, by file and line
+    except ValueError as error:
+        yield f"{file}: {error}"
+        return
+    checked.numbers = 0
+    for problem in _differences(found, wanted, (), checked):
+        yield f"{file}: {problem}"
+
+
+def _differences(found: object, wanted: object, path: tuple[str, ...], checked: Checked) -> Iterator[str]:
+    """Where the stored ratings are not those that come from the results."""
+    match found, wanted:
+        case dict(), dict():
+            for name in sorted({*found, *wanted}):
+                if name in found and name in wanted:
+                    yield from _differences(found[name], wanted[name], (*path, name), checked)
+                else:
+                    yield f"{'.'.join((*path, name))}: {'missing' if name in wanted else 'unknown'}"
+        case list(), list() if len(found) != len(wanted):
+            yield f"{'.'.join(path)}: {len(found)} entries, the results give {len(wanted)}"
+        case list(), list():
+            for index, pair in enumerate(zip(found, wanted, strict=True)):
+                yield from _differences(*pair, (*path, str(index)), checked)
+        case bool(), _:
+            yield f"{'.'.join(path)}: {found!r}, the results give {wanted!r}"
+        case int() | float(), int() | float():
+            assert checked.numbers is not None
+            checked.numbers += 1
+            tolerance = ELO_TOLERANCE if _IN_ELO.intersection(path) else _TOLERANCE
+            if not math.isclose(found, wanted, rel_tol=0, abs_tol=tolerance):
+                yield f"{'.'.join(path)}: {found!r}, the results give {wanted!r}"
+        case _ if found != wanted:
+            yield f"{'.'.join(path)}: {found!r}, the results give {wanted!r}"
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+@click.command("verify")
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def verify_command(folder: Path) -> None:
+    """Check the record of the run in DIR: whether it is whole, and says what happened.
+
+    Every game is played again by the rules and compared line by line; every file is checked by its chain of
+    hashes and, where the run has ended, by the closing manifest; every game must have one result; the ratings
+    are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the
+    decks are public or revealed, or the event key is in DIR, hands are dealt again from their deck seeds.
+
+    Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
+    them, are no difference: they were never part of the record, and are named as warnings.
+
+    \b
+    Exit status:
+      0  verified
+      1  something differs or is damaged, or there are no results
+      2  the command line was wrong
+    """
+    checked = Checked()
+    console = Console(stderr=True)
+    total = sum(summary_of(path).lines for path in result_files(folder))
+    if not total:
+        raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
+    wrong = 0
+    try:
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("games", total=total)
+            for problem in verify(folder, checked, lambda: progress.advance(task)):
+                wrong += 1
+                progress.console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
+    for warning in checked.torn:
+        click.echo(f"warning: {warning}", err=True)
+    for line in _summary(checked):
+        click.echo(line)
+    if wrong:
+        raise click.ClickException(f"{wrong} differences in {folder}")
+    click.echo(f"Verified: {folder}")
+
+
+def _summary(checked: Checked) -> Iterator[str]:
+    last = "last lines by the manifest" if checked.manifest else "no manifest: last lines are not confirmed"
+    yield f"files      {checked.files} with {checked.lines} lines; {last}"
+    played = f"{checked.deals} deals, {checked.forfeits} forfeits"
+    yield f"games      {checked.games} played again by the rules, {played}"
+    yield f"deal sets  {checked.complete_sets} complete, {checked.open_sets} open"
+    if checked.decks:
+        yield f"decks      {checked.decks} games dealt again from their deck seeds"
+    else:
+        yield "decks      not checked: none is revealed, and the event key is not here"
+    if checked.numbers is None:
+        yield "ratings    not checked: no ratings.json that can be compared"
+    else:
+        yield f"ratings    {checked.numbers} numbers compared with ratings.json"
