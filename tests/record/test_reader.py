@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tressette.record.reader import DamagedRecord, RecordError, begun_attempts, read_lines, read_results
+from tressette.record.reader import (
+    DamagedRecord,
+    RecordError,
+    begun_attempts,
+    read_lines,
+    read_results,
+    seconds_played,
+)
 from tressette.record.writer import Record
 
 LINES = 6
@@ -224,3 +231,19 @@ def test_a_damaged_opening_is_refused(tmp_path: Path, damage: Callable[[bytes], 
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(DamagedRecord):
         begun_attempts(tmp_path)
+
+
+def test_seconds_played_are_those_of_every_writer(tmp_path: Path) -> None:
+    assert seconds_played(tmp_path) == 0
+    for writer, ends in (("0001", [5_000, 6_000, 9_500]), ("0002", [100_000]), ("0003", [])):
+        record = Record(tmp_path, writer)
+        for number, end in enumerate(ends):
+            record.result_line(game=f"g{number}", attempt=1, duration_ms=1_500, ended_unix_ms=end)
+        record.close()
+    with (tmp_path / "results-0001.jsonl").open("ab") as torn:
+        torn.write(b'{"torn')
+    assert seconds_played(tmp_path) == (9.5 - 5 + 1.5) + 1.5
+    path = tmp_path / "results-0004.jsonl"
+    path.write_bytes(b'{"v":1}\n')
+    with pytest.raises(DamagedRecord, match="has no times"):
+        seconds_played(tmp_path)

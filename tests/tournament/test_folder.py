@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tressette_tournament.folder import (
     say_revealed,
     working,
 )
+from tressette_tournament.run_lock import Holder, holder
 from tressette_tournament.tournament_file import Format, Tournament, parse
 
 BOTS = "".join(f'[[bots]]\nname = "{name}"\nbot = "greedy"\n' for name in "abcd")
@@ -53,7 +55,7 @@ def kept(event: Event) -> dict[str, object]:
 async def test_two_runners_in_one_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "run"
     async with working(folder):
-        assert (folder / "lock").read_text() == f"{os.getpid()}\n"
+        assert holder(folder) == Holder(os.getpid(), socket.gethostname())
         with pytest.raises(RunError, match="another runner is at work"):
             async with working(folder):
                 pass
@@ -182,6 +184,15 @@ def test_what_depends_on_all_results_cannot_grow(tmp_path: Path, format_: Format
     begun(cup(tmp_path, format=format_))
     with pytest.raises(RunError, match=f"format {format_} cannot be extended"):
         begun(cup(tmp_path, format=format_, deal_sets=11), extend=True)
+
+
+def test_bots_join_a_ladder_as_it_is(tmp_path: Path) -> None:
+    first = begun(cup(tmp_path, format=Format.LADDER))
+    with pytest.raises(RunError, match="add --extend"):
+        begun(cup(tmp_path, format=Format.LADDER, bots=3))
+    event = begun(cup(tmp_path, format=Format.LADDER, bots=3), extend=True)
+    assert event.stages == (replace(first.stages[0], bots=("a", "b", "c")),)
+    assert begun(cup(tmp_path, format=Format.LADDER, bots=3)) == event
 
 
 # --- damage ----------------------------------------------------------------------------------------

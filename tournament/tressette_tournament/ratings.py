@@ -175,13 +175,30 @@ class RatingFold:
         A pool in which no set was completed since the last call costs nothing. Others are fitted anew: 20
         bots that all met on 1,000 decks (190,000 sets) in about half a second.
         """
+        return sorted(self.rate_each(), key=lambda pool: (pool.preset, pool.pool))
+
+    def rate_each(self) -> Iterator[PoolRatings]:
+        """The same pool by pool in any order, for those who have other things to do in between."""
         if self._conflict is not None:
             raise ConflictingResultsError(self._conflict)
         if self._contradiction is not None:
             raise InconsistentDealSetError(self._contradiction)
-        return sorted(
-            (pool.rate() for pool in self._pools.values()), key=lambda pool: (pool.preset, pool.pool)
+        for pool in list(self._pools.values()):
+            yield pool.rate()
+
+    @property
+    def begun(self) -> tuple[int, int]:
+        """How many deal sets have a result, and how many games these sets have when they are complete."""
+        pools = self._pools.values()
+        waiting = [members[0].set_size for pool in pools for members in pool.open.values()]
+        return sum(pool.deal_sets for pool in pools) + len(waiting), sum(pool.games for pool in pools) + sum(
+            waiting
         )
+
+    @property
+    def open_sets(self) -> dict[str, int]:
+        """The deal sets that have some of their results, and how many."""
+        return {name: len(members) for pool in self._pools.values() for name, members in pool.open.items()}
 
     def decks_of(self, preset: str, bot: str) -> int:
         """On how many decks the bot has complete sets in the pool with this preset; costs next to nothing."""
@@ -196,8 +213,8 @@ class _Pool:
         self.preset = preset
         self.open: dict[str, list[GameResult]] = {}
         self._objective = objective
-        self._games = 0
-        self._deal_sets = 0
+        self.games = 0
+        self.deal_sets = 0
         self._decks: dict[str, int] = {}
         self._rows: dict[Row, int] = {}
         self._ledgers: dict[str, _Ledger] = {}
@@ -232,8 +249,8 @@ class _Pool:
             self.pool,
             self.preset,
             self._objective,
-            self._games,
-            self._deal_sets,
+            self.games,
+            self.deal_sets,
             len(self._decks),
             tuple(waiting),
             self._rated,
@@ -241,8 +258,8 @@ class _Pool:
 
     def _complete(self, games: Sequence[GameResult]) -> None:
         self._rated = None
-        self._games += len(games)
-        self._deal_sets += 1
+        self.games += len(games)
+        self.deal_sets += 1
         deck = self._decks.setdefault(games[0].deck, len(self._decks))
         net: Counter[Row] = Counter()
         count: Counter[Row] = Counter()

@@ -2,111 +2,113 @@
 
 A game is committed by its result line, which the server has synced to the disk before it reports it. A run
 can be stopped at any time, by Ctrl-C or by a crash, and started again on the same folder: games with a
-result are not played again, games that were cut off are played again as their next attempt.
+result are not played again, games that were cut off are played again as their next attempt. What is in the
+folder is said in ``folder``.
 
-A bot is **lost** when one of its processes has ended too often, or when it has been away for too long. Games
+A bot is **lost** when one of its processes has failed too often, or when it has been away for too long. Games
 under way go on without it (the server plays its cards, a fault each); those not begun are **left out**: they
-get no result, so a later session plays them. Nobody else is held up.
+get no result, so a later session plays them. Nobody else is held up. Where the file has a policy for
+``refused_to_start``, such games are begun without it instead, and the policy counts against it.
 
-In the folder of a run::
-
-    tournament.toml   the resolved tournament file; can itself be run
-    event.key         the secret from which decks, handles and bot seeds are drawn (mode 0600); absent
-                      when the file has a public ``seed``
-    lock              held by the running runner
-    server.lock       held by its server, which outlives a killed runner for a moment
-    journal.jsonl     Swiss, knockout, ladder: who was paired
-    results-*.jsonl, tricks-*.jsonl   the record
-    logs/             operational log of the server, output of each bot
+An event that is **ended** by one of its stop rules opens no new deal sets; those that are open are finished
+and count.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import json
-import os
-import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from enum import Enum, auto
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final
 
 from tressette.record.game import GameSpec
-from tressette.record.reader import begun_attempts
+from tressette.record.manifest import read_manifest, write_manifest
+from tressette.record.reader import begun_attempts, seconds_played
 from tressette.record.writer import free_writer
+from tressette.rules.events import FaultKind
 from tressette.rules.ruleset import RuleSet
 
-from tressette_tournament.decks import KEY_BYTES, deck_name, deck_seed, game_salt, public_event_key
+from tressette_tournament.decks import deck_name, deck_seed, game_salt
+from tressette_tournament.ending import Ending
+from tressette_tournament.folder import Event, RunError, open_event, open_keys, say_ended, working
+from tressette_tournament.formats import Rated, Ratings, Stage, format_of
 from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
+from tressette_tournament.progress import Progress, State
+from tressette_tournament.ratings import PoolRatings, RatingFold
 from tressette_tournament.results import GameResult, read_games
+from tressette_tournament.retirement import Retirement
 from tressette_tournament.schedule import Game, Schedule
-from tressette_tournament.tournament_file import Format, Tournament, differences, dump
+from tressette_tournament.standings import rate_now_and_then
+from tressette_tournament.tournament_file import Format, Tournament
 
 LATE_S: Final = 30.0
 """How long a bot may take to connect before it is named as missing (the run goes on waiting)."""
-LOST_S: Final = 300.0
-"""How long a bot may be away, at the start or later, before its games are left out."""
-JOURNAL: Final = "journal.jsonl"
-"""The file in the folder of a run in which Swiss, knockout and ladder note who was paired."""
 _LOOK_EVERY_S: Final = 0.2
-_SERVER_GONE_S: Final = 15.0
+
+__all__ = ["Outcome", "RunError", "Runner"]
 
 
-class RunError(Exception):
-    """A run that cannot begin or go on; the text is for the organiser."""
+class Outcome(StrEnum):
+    """How a session of a run ended. Every game has a result, or the event was ended by a rule; it was stopped
+    before that; or all is done but the games that were left out."""
 
-
-class Outcome(Enum):
-    """How a session of a run ended. Every game has a result; it was stopped before that; or all is done
-    but the games that were left out."""
-
-    COMPLETE = auto()
-    STOPPED = auto()
-    INCOMPLETE = auto()
-
-
-class Progress(Protocol):
-    """Who is told how the run goes."""
-
-    def begin(self, total: int, done: int) -> None:
-        """There are ``total`` games, of which ``done`` were finished in earlier sessions."""
-
-    def finished(self, result: GameResult) -> None:
-        """A game has been committed."""
-
-    def note(self, text: str) -> None:
-        """Something the organiser should read."""
+    COMPLETE = State.COMPLETE
+    STOPPED = State.STOPPED
+    INCOMPLETE = State.INCOMPLETE
 
 
 class Runner:
-    """One session of one run. lost: the bots that take part no more; left_out: games without a result
-    because of them. late_s, lost_s: as LATE_S and LOST_S, may be changed at any time."""
+    """One session of one run. extend: whether the event may grow by what the file has more. host, processes:
+    what plays the games and what starts the bots; clock: seconds, monotonic.
 
-    def __init__(self, tournament: Tournament, progress: Progress) -> None:
+    lost: the bots that take part no more; left_out: games without a result because of them. ending: its stop
+    rules and, of an SPRT, its test; from the beginning of ``run`` on. late_s: as LATE_S; may be changed.
+    """
+
+    def __init__(
+        self,
+        tournament: Tournament,
+        progress: Progress,
+        *,
+        extend: bool = False,
+        host: Callable[..., LocalHost] = LocalHost,
+        processes: Callable[..., BotProcesses] = BotProcesses,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.tournament = tournament
         self.folder = Path(tournament.output)
         self.lost: set[str] = set()
         self.left_out = 0
-        self.late_s, self.lost_s = LATE_S, LOST_S
+        self.ending: Ending
+        self.late_s = LATE_S
         self._progress = progress
+        self._extend = extend
+        self._make_host, self._make_processes = host, processes
+        self._clock = clock
         self._rules: Mapping[str, RuleSet] = {choice.name: choice.rules for choice in tournament.presets}
-        # A game needs a process for each seat of a bot.
+        # A game needs a session for each seat of a bot.
         self._needed = max(tournament.table(choice).most_seats for choice in tournament.presets)
+        self._refusals_count = FaultKind.REFUSED_TO_START in dict(tournament.faults.policies)
         self._out: dict[str, Game] = {}
+        self._in_set: Counter[str] = Counter()  # games with a result, of the open deal sets
         self._connected: Counter[str] = Counter()
-        self._away: dict[str, float] = {}  # since when, in seconds of the monotonic clock
+        self._seen: set[str] = set()  # bots that were there once
+        self._away: dict[str, float] = {}  # since when, by the clock
         self._changed = asyncio.Event()
         self._stopping = False
-        self._key: bytes
+        self._ended = ""
+        self._fold = RatingFold()
+        self._rated: Sequence[PoolRatings] = ()
+        self._event: Event
         self._schedule: Schedule
+        self._retirement: Retirement
         self._host: LocalHost
         self._bots: BotProcesses
 
@@ -116,98 +118,91 @@ class Runner:
         Raises RunError if the folder belongs to another tournament or another runner, HostFailed if the
         server fails, OSError, and what reading a damaged record raises.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("a") as lock, (self.folder / "server.lock").open("a") as server_lock:
-            if not _locked(lock):
-                raise RunError(f"another runner is at work in {self.folder}")
-            await self._earlier_server_gone(server_lock)
-            self._keep_tournament()
-            self._key = self._event_key()
-            with self._journal() as journal:
-                self._schedule = Schedule(
-                    self.tournament,
-                    done=read_games(self.folder),
-                    attempts=begun_attempts(self.folder),
-                    journal=read_rounds(self.folder / JOURNAL),
-                    write=None if journal is None else journal.write,
-                )
-                self._progress.begin(self._schedule.total_games or 0, self._schedule.done_games)
-                if not self._schedule.finished:
-                    await self._session(server_lock.fileno())
-        if not self._schedule.finished:
-            return Outcome.STOPPED
-        return Outcome.COMPLETE if self._schedule.complete else Outcome.INCOMPLETE
+        async with working(self.folder) as server_lock:
+            with ExitStack() as stack:
+                self._open(stack)
+                # Told while the folder is still this runner's own.
+                try:
+                    if not self._schedule.finished:
+                        await self._session(server_lock)
+                    outcome = self._outcome()
+                    if outcome is Outcome.COMPLETE:
+                        await self._close()
+                    with suppress(ValueError):  # of which the final tables tell
+                        self._standings(self._fold.rate())
+                except Exception as error:
+                    self._progress.ended(State.FAILED, str(error))
+                    raise
+                except BaseException:  # cancelled
+                    self._progress.ended(State.STOPPED, "")
+                    raise
+                self._progress.ended(State(outcome), self._reason(outcome))
+                return outcome
 
-    def _journal(self) -> Journal | nullcontext[None]:
-        if self.tournament.format in (Format.SWISS, Format.KNOCKOUT, Format.LADDER):
-            return Journal(self.folder / JOURNAL)
-        return nullcontext()
+    def _outcome(self) -> Outcome:
+        if self._schedule.finished and not self._stopping:
+            return Outcome.INCOMPLETE if self.left_out else Outcome.COMPLETE
+        if self._schedule.complete:  # stopped when there was nothing left to stop
+            return Outcome.COMPLETE
+        return Outcome.STOPPED
+
+    def _reason(self, outcome: Outcome) -> str:
+        if outcome is Outcome.INCOMPLETE:
+            return f"{self.left_out} games are left out, because of {', '.join(sorted(self.lost))}"
+        return self._ended
 
     # -- the folder -----------------------------------------------------------------------------
 
-    async def _earlier_server_gone(self, lock: IO[str]) -> None:
-        """Wait for the server of a runner that was killed: what it still writes must be read first."""
-        give_up_at = time.monotonic() + _SERVER_GONE_S
-        while not _locked(lock):
-            if time.monotonic() > give_up_at:
-                raise RunError(f"the server of an earlier runner is still at work in {self.folder}")
-            await asyncio.sleep(0.05)
+    def _open(self, stack: ExitStack) -> None:
+        """Read what earlier sessions have left, and say how far the event is."""
+        event = self._event = open_event(self.tournament, extend=self._extend)
+        played_s, began = seconds_played(self.folder), self._clock()
+        self._retirement = Retirement(event, self._rules, lambda: self._schedule.settled_sets)
+        stack.callback(self._retirement.close)
+        journal = stack.enter_context(Journal(self.folder / "journal.jsonl"))
+        stages = [Stage(stage.bots, stage.deal_sets, stage.first_set) for stage in event.stages]
+        self._schedule = Schedule(
+            self.tournament,
+            format_of(self.tournament, stages=stages, ratings=self._ladder_ratings),
+            done=self._earlier(),
+            attempts=begun_attempts(self.folder),
+            journal=read_rounds(self.folder / "journal.jsonl"),
+            write=journal.write,
+        )
+        self.ending = Ending(
+            self.tournament,
+            self._schedule,
+            self._fold,
+            lambda: read_games(self.folder),
+            lambda: played_s + self._clock() - began,
+        )
+        self._progress.begin(self._schedule.total_games, self._schedule.done_games)
+        self._progress.note(event.decks)
+        if event.ended is not None:
+            self._end(event.ended)
+        self._end_by_rule()
 
-    def _keep_tournament(self) -> None:
-        path, text = self.folder / "tournament.toml", dump(replace(self.tournament, output="."))
-        if not path.exists():
-            if self._has_games():
-                raise RunError(
-                    f"{self.folder} has games but no tournament.toml, which says of what tournament: put it "
-                    "back, or choose another output"
-                )
-            _write(path, text, 0o644)
-            return
-        try:
-            kept = path.read_text(encoding="utf-8")
-            different = differences(kept, text)
-        except UnicodeDecodeError:
-            raise RunError(f"{path} is damaged: not UTF-8 text") from None
-        except (ValueError, RecursionError) as error:
-            raise RunError(f"{path} is damaged: not TOML: {error}") from None
-        if different:
-            lines = [f"  {key}: {_shown(old)} there, {_shown(new)} now" for key, old, new in different]
-            raise RunError(
-                f"{self.folder} holds a run of another tournament file; choose another output, or undo what "
-                f"differs from {path}:\n" + "\n".join(lines)
-            )
-        if kept != text:  # it was moved
-            _write(path, text, 0o644)
+    def _earlier(self) -> Iterator[GameResult]:
+        for result in read_games(self.folder):
+            self._fold.add(result)
+            self._retirement.played(result.game)
+            yield result
+        self._in_set.update(self._fold.open_sets)
 
-    def _has_games(self) -> bool:
-        """Whether the folder holds results, or games that were begun."""
-        records = [*self.folder.glob("results-*.jsonl"), *self.folder.glob("tricks-*.jsonl")]
-        return any(record.stat().st_size for record in records)
-
-    def _event_key(self) -> bytes:
-        if self.tournament.seed is not None:
-            return public_event_key(self.tournament.seed)
-        path = self.folder / "event.key"
-        if not path.exists():
-            if self._has_games():
-                raise RunError(
-                    f"{path} is missing, from which the decks of this run are drawn: with a new one the "
-                    "games of a deal set would have different decks. Put it back, or choose another output"
-                )
-            _write(path, secrets.token_hex(KEY_BYTES) + "\n", 0o600)
-        try:
-            key = bytes.fromhex(path.read_text(encoding="ascii"))
-        except ValueError:
-            key = b""
-        if len(key) != KEY_BYTES:
-            raise RunError(f"{path} is damaged: it must hold {KEY_BYTES} bytes in hex")
-        return key
+    async def _close(self) -> None:
+        """Nothing is left to play: reveal every deck and the keys, and confirm the record."""
+        await self._retirement.reveal_all()
+        if read_manifest(self.folder) is None:  # a run that was complete before has its own
+            open_keys(self._event)
+            write_manifest(self.folder)
 
     # -- one session ----------------------------------------------------------------------------
 
     async def _session(self, server_lock: int) -> None:
-        self._host = LocalHost(self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,))
-        self._bots = BotProcesses(
+        self._host = self._make_host(
+            self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,)
+        )
+        self._bots = self._make_processes(
             self.tournament.bots, self.folder / "logs" / "bots", self._environment, self
         )
         work = asyncio.create_task(self._work())
@@ -228,21 +223,50 @@ class Runner:
 
     async def _work(self) -> None:
         """Start everything and play; raises what goes wrong anywhere."""
-        tournament = self.tournament
-        await self._host.start(
-            {
-                "folder": str(self.folder),
-                "writer": free_writer(self.folder),
-                "key": self._key.hex(),
-                "move_ms": tournament.clock.move_ms,
-                "illegal_retries": tournament.faults.illegal_retries,
-            }
-        )
+        await self._host.start(self._host_config())
         if self._stopping:
             return
-        self._away = dict.fromkeys((bot.name for bot in tournament.bots), time.monotonic())
+        if self._host.remote_address:
+            self._progress.note(f"remote bots connect to {self._host.remote_address}")
+        self._away = dict.fromkeys((bot.name for bot in self.tournament.bots), self._clock())
         await self._bots.start()
-        await _first_of(self._play(), self._host.failed(), self._bots.failed(), self._watch_connections())
+        await _first_of(
+            self._play(),
+            self._host.failed(),
+            self._bots.failed(),
+            self._watch_connections(),
+            rate_now_and_then(self._fold.rate_each, self._standings, self._progress.note),
+            self._retirement.work(),
+        )
+
+    def _host_config(self) -> dict[str, Any]:
+        """Fields of the server's HostConfig."""
+        clock, faults, place = self.tournament.clock, self.tournament.faults, self.tournament.place
+        remote = [bot.name for bot in self.tournament.bots if bot.remote]
+        config: dict[str, Any] = {
+            "folder": str(self.folder),
+            "writer": free_writer(self.folder),
+            "key": self._event.stages[-1].key.hex(),
+            "move_ms": clock.move_ms,
+            "bank_ms": clock.bank_ms,
+            "increment_ms": clock.increment_ms,
+            "allowance_ms": clock.allowance_ms,
+            "illegal_retries": faults.illegal_retries,
+            "strikes": faults.strikes,
+            "policies": dict(faults.policies),
+            "grace_s": place.grace_s,
+            "isolation": self.tournament.isolation,
+        }
+        if remote:
+            config |= {
+                "remote_address": place.listen,
+                "remote": remote,
+                "token_file": place.tokens,
+                "tls_cert": place.certificate or "",
+                "tls_key": place.key or "",
+                "tls_client_ca": place.client_ca or "",
+            }
+        return config
 
     def _environment(self, one: BotProcess) -> Mapping[str, str]:
         return {
@@ -255,24 +279,45 @@ class Runner:
         """Keep ``concurrency`` games with the host until all are done, or until told to stop."""
         while True:
             while not self._stopping and len(self._out) < self.tournament.concurrency:
+                self._end_by_rule()
                 game = self._schedule.issue()
                 if game is None:
                     break
-                if self.lost.intersection(game.seats):
-                    self._schedule.fix(game.id, None)
-                    self.left_out += 1
+                self.ending.issued(game)
+                absent = self.lost.intersection(game.seats)
+                if absent and not (self._refusals_count and len(absent) == 1):
+                    self._leave_out(game)
                     await asyncio.sleep(0)  # there may be a million of them
                     continue
                 self._out[game.id] = game
+                self._progress.issued(game.id, game.preset, game.seats)
                 self._host.play(self._spec(game))
+                for bot in absent:
+                    self._host.refused(game.id, bot)
             if not self._out and (self._stopping or self._schedule.finished):
                 return
             await self._changed.wait()
             self._changed.clear()
 
+    def _leave_out(self, game: Game) -> None:
+        self._schedule.fix(game.id, None)
+        self.left_out += 1
+
+    def _end_by_rule(self) -> None:
+        """Open no new deal sets if a stop rule says so."""
+        if not self._ended and (reason := self.ending.reason(self.lost)) is not None:
+            say_ended(self._event, reason)
+            self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        self._ended = reason
+        self._schedule.close()
+        self._progress.note(f"{reason}: no new deal set is begun, those that are open are finished")
+
     def _spec(self, game: Game) -> GameSpec:
         rules = self._rules[game.preset]
         rules_hash = rules.hash()
+        key = self._event.key_of(game.set_number)
         return GameSpec(
             game=game.id,
             attempt=game.attempt,
@@ -282,22 +327,20 @@ class Runner:
             bots=game.seats,
             deal_set=game.deal_set,
             set_size=game.set_size,
-            deck=deck_name(self._key, rules_hash, game.deck_number),
-            seed=deck_seed(self._key, rules_hash, game.deck_number),
-            salt=game_salt(self._key, game.id),
+            deck=deck_name(key, rules_hash, game.deck_number),
+            seed=deck_seed(key, rules_hash, game.deck_number),
+            salt=game_salt(key, game.id),
         )
 
     # -- what happens ---------------------------------------------------------------------------
 
     def _message(self, message: dict[str, Any]) -> None:
         if "finished" in message:
-            result = GameResult.from_line(message["finished"])
-            del self._out[result.game]
-            self._schedule.fix(result.game, result)
-            self._progress.finished(result)
+            self._finished(GameResult.from_line(message["finished"]))
         elif "cancelled" in message:
             del self._out[message["cancelled"]]
             self._schedule.roll_back(message["cancelled"])
+            self._progress.returned(message["cancelled"])
         elif "session" in message:
             session = message["session"]
             if session["open"]:
@@ -307,37 +350,45 @@ class Runner:
             self._bots.proven(message["proven"]["process"])
         elif "stale" in message:
             self._bots.recycle(message["stale"]["process"])
+        elif "note" in message:
+            self._progress.note(message["note"])
         self._changed.set()
+
+    def _finished(self, result: GameResult) -> None:
+        del self._out[result.game]
+        self._in_set[result.deal_set] += 1
+        set_over = self._in_set[result.deal_set] == result.set_size
+        if set_over:
+            del self._in_set[result.deal_set]
+        self._schedule.fix(result.game, result)
+        self._fold.add(result)
+        self.ending.finished(result, set_over=set_over)
+        self._retirement.played(result.game)
+        self._retirement.look()
+        self._progress.finished(result)
 
     def _session_changed(self, bot: str, is_open: bool) -> None:
         self._connected[bot] += 1 if is_open else -1
-        there = self._connected[bot] >= self._needed
-        if self.tournament.format is Format.LADDER:
-            self._schedule.connected(bot, there and bot not in self.lost)
-        if there:
+        if self._connected[bot] >= self._needed:
             self._away.pop(bot, None)
-        else:
-            self._away.setdefault(bot, time.monotonic())
+            self._seen.add(bot)
+            self._take_part(bot, True)
+        elif bot not in self._away:
+            self._away[bot] = self._clock()
+            self._take_part(bot, False)
 
-    def starting(self, one: BotProcess) -> None:
-        """A bot process is about to be started."""
-        self._host.token(one.token, one.bot.name, one.id)
+    def _take_part(self, bot: str, there: bool) -> None:
+        """In a ladder bots come and go: games that wait for one that has gone are given back."""
+        if self.tournament.format is not Format.LADDER or bot in self.lost:
+            return
+        self._schedule.connected(bot, there)
+        if not there:
+            self._cancel_games_of(bot)
 
-    def crashed(self, one: BotProcess) -> None:
-        """A bot process has failed."""
-        self._host.crashed(one.id)
-
-    def recycled(self, one: BotProcess) -> None:
-        """A bot process is about to be replaced."""
-        self._host.revoke(one.token)
-
-    def given_up(self, one: BotProcess) -> None:
-        """A bot has failed too often."""
-        self._lose(
-            one.bot.name,
-            f"bot {one.bot.name} (instance {one.instance}) failed {one.failures} times in a row, the last "
-            f"time it {one.end}; its games are left out. Its output: {one.log}",
-        )
+    def _cancel_games_of(self, bot: str) -> None:
+        for game in list(self._out.values()):
+            if bot in game.seats:
+                self._host.cancel(game.id)
 
     def _lose(self, bot: str, why: str) -> None:
         """Have a bot take part in no further game; the others play on."""
@@ -345,28 +396,73 @@ class Runner:
             return
         self.lost.add(bot)
         self._schedule.connected(bot, False)
-        for game in list(self._out.values()):
-            if bot in game.seats:
-                self._host.cancel(game.id)
+        self._cancel_games_of(bot)
         self._changed.set()
-        self._progress.note(why)
+        self._progress.lost(bot, why, [str(log) for log in self._logs_of(bot)])
+
+    def _logs_of(self, bot: str) -> list[Path]:
+        return [one.log for one in self._bots.all if one.bot.name == bot]
+
+    # -- processes of bots ----------------------------------------------------------------------
+
+    def starting(self, one: BotProcess) -> None:
+        """See ``processes.Listener``."""
+        self._host.token(one.token, one.bot.name, one.id)
+
+    def crashed(self, one: BotProcess) -> None:
+        """See ``processes.Listener``."""
+        self._host.crashed(one.id)
+
+    def recycled(self, one: BotProcess) -> None:
+        """See ``processes.Listener``."""
+        self._host.revoke(one.token)
+
+    def given_up(self, one: BotProcess) -> None:
+        """See ``processes.Listener``."""
+        self._lose(
+            one.bot.name,
+            f"bot {one.bot.name} (instance {one.instance}) failed {one.failures} times in a row, the last "
+            f"time it {one.end}; its games are left out. Its output: {one.log}",
+        )
 
     async def _watch_connections(self) -> None:
         """Name bots that are late, and give up those that stay away: games would wait for them for ever."""
         named: set[str] = set()
+        limits = {bot.name: bot.start_limit_s for bot in self.tournament.bots if bot.remote}
+        ladder = self.tournament.format is Format.LADDER
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
-            now = time.monotonic()
+            now = self._clock()
             for bot, since in list(self._away.items()):
+                logs = ", ".join(map(str, self._logs_of(bot)))
+                output = f" Output: {logs}" if logs else ""
                 state = f"bot {bot} has {self._connected[bot]} of the {self._needed} connections it needs"
-                logs = ", ".join(str(one.log) for one in self._bots.all if one.bot.name == bot)
-                if now - since >= self.lost_s:
+                limit = self.tournament.place.away_s
+                if bot not in self._seen:
+                    limit = limits.get(bot, limit)
+                if ladder:
+                    continue
+                if now - since >= limit:
                     del self._away[bot]
-                    why = f"{state}, for {self.lost_s:g} s; its games are left out. Output: {logs}"
-                    self._lose(bot, why)
+                    self._lose(bot, f"{state}, for {limit:g} s; its games are left out.{output}")
                 elif now - since >= self.late_s and bot not in named | self.lost:
                     named.add(bot)
-                    self._progress.note(f"{state}; the run waits for it. Output: {logs}")
+                    self._progress.note(f"{state}; the run waits for it.{output}")
+
+    # -- ratings --------------------------------------------------------------------------------
+
+    def _standings(self, pools: Sequence[PoolRatings]) -> None:
+        self._rated = pools
+        self._progress.standings(pools)
+
+    def _ladder_ratings(self) -> Ratings:
+        presets = {choice.name: index for index, choice in enumerate(self.tournament.presets)}
+        return {
+            (presets[pool.preset], bot.bot): Rated(bot.rating, bot.error, bot.deal_sets)
+            for pool in self._rated
+            for component in pool.components
+            for bot in component.bots
+        }
 
     @contextmanager
     def _interruptible(self, work: asyncio.Task[None]) -> Iterator[None]:
@@ -381,7 +477,7 @@ class Runner:
             for game in list(self._out):
                 self._host.cancel(game)
             self._changed.set()
-            self._progress.note("stopping when the games under way are finished; again to stop now")
+            self._progress.stopping("stopping when the games under way are finished; again to stop now")
 
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
@@ -406,26 +502,3 @@ async def _first_of(*coroutines: Coroutine[Any, Any, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _locked(file: IO[str]) -> bool:
-    """Lock a file until it is closed, here and in all who have inherited it; False if another holds it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _shown(value: object) -> str:
-    return "absent" if value is None else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    """Make a file that after a crash is there as a whole or not at all."""
-    draft = path.with_name(path.name + ".new")
-    with open(draft, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)

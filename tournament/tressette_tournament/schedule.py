@@ -232,7 +232,7 @@ class Schedule:
     def position(self, deal_set: str) -> int:
         """Where a set stands in the order of sets, from 0; whatever was played when. Raises ValueError for an
         id of no set of the rounds that have begun; a ladder has no such order."""
-        preset, number, line_up, set_number, _ = _parts(f"{deal_set}-g0")
+        preset, number, line_up, set_number, _ = game_parts(f"{deal_set}-g0")
         layouts = self._layouts[: number + 1]
         within = layouts[number].position(preset, line_up, set_number) if number < len(layouts) else None
         if within is None:
@@ -361,7 +361,7 @@ class Schedule:
 
     def _score(self, result: GameResult) -> None:
         if not isinstance(self._format, Ladder) and self._format.drawn:
-            preset, number, line_up, _, _ = _parts(result.game)
+            preset, number, line_up, _, _ = game_parts(result.game)
             self._history.scores[number, preset, line_up].add(result)
 
     # -- rounds ---------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ class Schedule:
             set_size=member.size,
             deck=f"p{preset}-s{number}" if self._common_deals else member.id,
             set_number=number,
-            deck_number=number if self._common_deals else number * _LINE_UPS + member.turn.line_up,
+            deck_number=deck_number(number, member.turn.line_up, common_deals=self._common_deals),
             seats=member.seatings[index],
         )
 
@@ -544,7 +544,7 @@ class _Done:
 
     def add(self, game_id: str) -> None:
         """Note a game; ``sort`` comes before the first question. Raises ValueError for what is no game."""
-        preset, _, line_up, number, game = _parts(game_id)
+        preset, _, line_up, number, game = game_parts(game_id)
         try:
             if preset >= self._presets or line_up >= _LINE_UPS or game >= _GAMES:
                 raise OverflowError
@@ -570,13 +570,18 @@ class _Done:
 _ID: Final = re.compile(r"p(\d+)(?:-r(\d+))?-l(\d+)-s(\d+)-g(\d+)", re.ASCII)
 
 
-def _parts(game_id: str) -> tuple[int, int, int, int, int]:
-    """Preset, round, line-up, set number and game. Raises ValueError."""
+def game_parts(game_id: str) -> tuple[int, int, int, int, int]:
+    """Preset, round, line-up, set number and game of the id of a game. Raises ValueError."""
     found = _ID.fullmatch(game_id)
     if found is None:
         raise ValueError(f"{game_id!r} is not the id of a scheduled game")
     preset, number, line_up, set_number, game = (int(part or 0) for part in found.groups())
     return preset, number, line_up, set_number, game
+
+
+def deck_number(set_number: int, line_up: int, *, common_deals: bool) -> int:
+    """The number of the deck that a line-up of a preset plays in a deal set; see ``Game``."""
+    return set_number if common_deals else set_number * _LINE_UPS + line_up
 
 
 def _spread(members: list[_DealSet]) -> list[tuple[_DealSet, int]]:

@@ -11,6 +11,7 @@ A compressed segment where zstandard is not installed is a RecordError that name
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -146,3 +147,27 @@ def _named(path: Path, number: int, game: object, attempt: object) -> tuple[str,
     if not isinstance(game, str) or type(attempt) is not int or attempt < 1:
         raise DamagedRecord(path, number, f"game {game!r}, attempt {attempt!r}: names no game")
     return game, attempt
+
+
+def seconds_played(folder: Path) -> float:
+    """For how long the writers of a folder have played, in seconds: the sum over all of them of the time from
+    the beginning of the first game with a result to the end of the last one. Only their lines are read.
+    Raises DamagedRecord."""
+    milliseconds = 0
+    for path in result_files(folder):
+        with path.open("rb") as file:
+            first = file.readline()
+            file.seek(max(len(first), os.fstat(file.fileno()).st_size - _TAIL))
+            whole = [line for line in (first, *file) if line.endswith(b"\n")]
+        if not whole:
+            continue
+        begin, end = _parse(path, 1, first[:-1]), _parse(path, len(whole), whole[-1][:-1])
+        try:
+            milliseconds += end["ended_unix_ms"] - begin["ended_unix_ms"] + begin["duration_ms"]
+        except (KeyError, TypeError) as error:
+            raise DamagedRecord(path, 1, f"has no times: {error!r}") from None
+    return milliseconds / 1000
+
+
+_TAIL: Final = 1 << 20
+"""A result line is shorter than this many bytes."""
