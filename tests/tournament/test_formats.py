@@ -4,6 +4,7 @@ says of them."""
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -540,6 +541,48 @@ def test_games_of_a_ladder_wait_for_their_bots_and_hold_up_nobody() -> None:
     assert back is not None
     assert gone in back.seats
     assert back.attempt == 2
+
+
+def test_a_game_that_is_rolled_back_waits_for_a_bot_that_goes_then() -> None:
+    make, _, _ = ladder(3, concurrency=1)
+    schedule = make()
+    game = schedule.issue()
+    assert game is not None
+    schedule.roll_back(game.id)
+    schedule.connected(game.seats[0], False)
+    other = schedule.issue()
+    assert other is not None
+    assert game.seats[0] not in other.seats
+    schedule.close()
+    schedule.fix(other.id, result_of(other))
+    for left in play(schedule):
+        assert game.seats[0] not in left.seats
+    assert schedule.finished
+    assert not schedule.complete, "a set lacks the games of a bot that has gone"
+
+
+def test_memory_does_not_grow_with_the_games_of_a_ladder() -> None:
+    def peak(games: int) -> int:
+        event = tournament(6, (TWO,), 1, 'format = "ladder"')
+        tracemalloc.start()
+        try:
+            schedule = Schedule(event)
+            for bot in event.bots:
+                schedule.connected(bot.name, True)
+            for _ in first_games(schedule, games):
+                pass
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(4_000) < peak(500) + 20_000
+
+
+@pytest.mark.parametrize("lines", ['format = "ladder"', 'format = "swiss"\nrounds = 2'])
+@pytest.mark.parametrize("fixture", [Fixture(1, ("bot0", "bot1"), 0, 1), Fixture(0, ("bot0", "eve"), 0, 1)])
+def test_a_journal_of_another_tournament_is_refused(lines: str, fixture: Fixture) -> None:
+    with pytest.raises(ValueError, match="another tournament"):
+        Schedule(tournament(4, (TWO,), 1, lines), journal=[(fixture,)])
 
 
 @settings(max_examples=40, deadline=None)

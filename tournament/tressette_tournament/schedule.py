@@ -129,9 +129,9 @@ class Schedule:
     (resume), each once, read once. attempts: how often games that are not done were begun before. journal:
     the rounds or choices written before, read once. write: is given what follows them, as (number of the
     first, rounds), before their games are issued; both only for Swiss, knockout and ladder. What ``write``
-    raises comes out of the constructor or ``issue``, which may then be called again.
+    raises comes out of the constructor, or of ``issue``, which may then be called again.
 
-    Raises ValueError for a done game whose id is none of a schedule.
+    Raises ValueError for the id of a done game, or a round of the journal, that cannot be of this tournament.
     """
 
     def __init__(
@@ -152,6 +152,7 @@ class Schedule:
         self._common_deals = tournament.common_deals
         self._presets = [preset.name for preset in tournament.presets]
         self._tables = [tournament.table(preset) for preset in tournament.presets]
+        self._names = {bot.name for bot in tournament.bots}
         self._write = write
 
         self._out: dict[str, Game] = {}
@@ -177,20 +178,23 @@ class Schedule:
             self._done.add(result.game)
             self._score(result)
         self._done.sort()
-        self._journal = iter(journal)
+        self._journal: deque[Round] = deque()
         if isinstance(self._format, Ladder):
-            self._replay(self._format)
+            self._replay(self._format, map(self._of_this_event, journal))
         else:
+            self._journal.extend(map(self._of_this_event, journal))
             self._begin_rounds(self._format)
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to issue or to fix. After ``close`` as soon as the open sets are fixed, but
         for games that a ladder has set aside; a ladder that was not closed never is."""
-        if self._out or self._again or self._next is not None:
+        if self._out or self._next is not None:
             return False
         if isinstance(self._format, Ladder):
-            return self._closed and not any(self._format.can_play(game.seats) for game in self._aside)
+            return self._closed and all(map(self._is_away, (*self._again, *self._aside)))
+        if self._again:
+            return False
         return not self._unfixed and (self._closed or not self._upcoming())
 
     @property
@@ -242,16 +246,9 @@ class Schedule:
     def issue(self) -> Game | None:
         """The next game to play, or None: ``finished``, or wait until a game is fixed or rolled back, or a
         bot of a ladder connects."""
-        if self._again:
-            game = self._again.popleft()
-        elif (back := self._from_aside()) is not None:
-            game = back
-        else:
-            new = self._first_attempt()
-            if new is None:
-                return None
-            game = new
-        self._out[game.id] = game
+        game = self._rolled_back() or self._from_aside() or self._first_attempt()
+        if game is not None:
+            self._out[game.id] = game
         return game
 
     def fix(self, game_id: str, result: GameResult | None) -> None:
@@ -272,11 +269,7 @@ class Schedule:
     def roll_back(self, game_id: str) -> None:
         """A game was cut or void: issue it before any new one as the next attempt. Raises ScheduleError."""
         game = self._take_back(game_id)
-        again = replace(game, attempt=game.attempt + 1)
-        if self._is_away(again):
-            self._aside.append(again)
-        else:
-            self._again.append(again)
+        self._again.append(replace(game, attempt=game.attempt + 1))
 
     def close(self) -> None:
         """Open no set any more. What the open ones lack is still issued, also where they were begun in an
@@ -347,6 +340,14 @@ class Schedule:
     def _is_away(self, game: Game) -> bool:
         return isinstance(self._format, Ladder) and not self._format.can_play(game.seats)
 
+    def _rolled_back(self) -> Game | None:
+        while self._again:
+            game = self._again.popleft()
+            if not self._is_away(game):
+                return game
+            self._aside.append(game)
+        return None
+
     def _from_aside(self) -> Game | None:
         for place, game in enumerate(self._aside):
             if not self._is_away(game) and self._opened(game.deal_set):
@@ -376,13 +377,14 @@ class Schedule:
     def _begin_rounds(self, event_format: Rounds) -> None:
         """Go on to the next round that has games to play, if the one before is over."""
         while self._next is None and not self._unfixed and not self._closed:
-            fixtures = next(self._journal, None) if event_format.drawn else None
-            if fixtures is None:
-                if not self._upcoming():
-                    return
+            if self._journal:
+                fixtures = self._journal.popleft()
+            elif self._upcoming():
                 fixtures = self._upcoming()[0]
                 if event_format.drawn:
                     self._written([fixtures])
+            else:
+                return
             self._drawn = []
             self._history.rounds.append(fixtures)
             self._total += sum(map(self._games, fixtures))
@@ -395,10 +397,16 @@ class Schedule:
         if self._write is not None:
             self._write(self._begun_rounds, rounds)
 
-    def _replay(self, ladder: Ladder) -> None:
+    def _of_this_event(self, fixtures: Round) -> Round:
+        for one in fixtures:
+            if one.preset >= len(self._presets) or not self._names.issuperset(one.line_up):
+                raise ValueError(f"the journal is of another tournament: {one}")
+        return fixtures
+
+    def _replay(self, ladder: Ladder, journal: Iterable[Round]) -> None:
         """Take the choices of the journal as made, and plan what they lack."""
         lacking: list[_Turn] = []
-        for fixtures in self._journal:
+        for fixtures in journal:
             ladder.replay(fixtures)
             lacking += [
                 turn
