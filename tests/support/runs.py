@@ -10,13 +10,15 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tressette.record.reader import read_lines, read_results
 from tressette_bot.bots import REFERENCE_BOTS
+from tressette_tournament.progress import State
+from tressette_tournament.ratings import PoolRatings
 from tressette_tournament.results import GameResult
 from tressette_tournament.tournament_file import Tournament, load
 
@@ -103,15 +105,38 @@ class Notes:
         self.total = self.before = 0
         self.games: list[str] = []
         self.notes: list[str] = []
+        self.out: set[str] = set()
+        self.pools: list[PoolRatings] = []
+        self.end: State | None = None
 
-    def begin(self, total: int, done: int) -> None:
+    def begin(self, total: int | None, done: int) -> None:
+        assert total is not None
         self.total, self.before = total, done
 
+    def issued(self, game: str, preset: str, seats: tuple[str, ...]) -> None:
+        self.out.add(game)
+
     def finished(self, result: GameResult) -> None:
+        self.out.remove(result.game)
         self.games.append(result.game)
+
+    def returned(self, game: str) -> None:
+        self.out.remove(game)
+
+    def standings(self, pools: Sequence[PoolRatings]) -> None:
+        self.pools = list(pools)
+
+    def lost(self, bot: str, why: str, logs: Sequence[str] = ()) -> None:
+        self.note(why)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def stopping(self, text: str) -> None:
+        self.note(text)
+
+    def ended(self, state: State, reason: str) -> None:
+        self.end = state
 
 
 # --- waiting ---------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from click.testing import CliRunner, Result
 from support.records import game_line, write_results
 from support.runs import event, loaded
 from tressette.cli import main
-from tressette_tournament.cli import _called, ratings, tournament
+from tressette_tournament.cli import ratings, tournament
+from tressette_tournament.invocation import called
 from tressette_tournament.runner import Outcome, Runner
 from tressette_tournament.tournament_file import dump
 
@@ -211,17 +212,17 @@ def test_the_command_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pyte
             (tmp_path / name / program).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
     monkeypatch.chdir(tmp_path)
-    for called, command in {
+    for argument, command in {
         str(tmp_path / "on_path" / "tressette"): ["tressette"],
         str(tmp_path / "elsewhere" / "tressette"): [str(tmp_path / "elsewhere" / "tressette")],
         "elsewhere/tressette": ["elsewhere/tressette"],
     }.items():
-        monkeypatch.setattr("sys.argv", [called])
-        assert _called() == command
+        monkeypatch.setattr("sys.argv", [argument])
+        assert called() == command
     monkeypatch.setattr("sys.argv", ["/lib/tressette/__main__.py"])
     for name, python in {"on_path": "python", "elsewhere": str(tmp_path / "elsewhere" / "python")}.items():
         monkeypatch.setattr("sys.executable", str(tmp_path / name / "python"))
-        assert _called() == [python, "-m", "tressette"]
+        assert called() == [python, "-m", "tressette"]
 
 
 def test_ratings_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +371,12 @@ LEAVES = {path: one for path, one in COMMANDS.items() if not isinstance(one, cli
 
 
 def test_the_commands_are_these() -> None:
-    assert set(LEAVES) == {("tournament", "run"), ("ratings",)}
+    assert set(LEAVES) == {
+        ("tournament", "run"),
+        ("tournament", "status"),
+        ("tournament", "stop"),
+        ("ratings",),
+    }
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -394,4 +400,5 @@ def test_exit_statuses_are_stated(path: tuple[str, ...]) -> None:
     _, stated, table = text.partition("Exit status:\n")
     assert stated
     numbers = [line.split()[0] for line in table.split("\n\n")[0].splitlines()]
-    assert numbers == (["0", "1", "2", "3", "4"] if path[-1] == "run" else ["0", "1", "2"])
+    most = {"run": 4, "stop": 3}.get(path[-1], 2)
+    assert numbers == [str(number) for number in range(most + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tressette_tournament.folder import (
     say_revealed,
     working,
 )
+from tressette_tournament.run_lock import Holder, holder
 from tressette_tournament.tournament_file import Format, Tournament, parse
 
 BOTS = "".join(f'[[bots]]\nname = "{name}"\nbot = "greedy"\n' for name in "abcd")
@@ -53,7 +55,7 @@ def kept(event: Event) -> dict[str, object]:
 async def test_two_runners_in_one_folder(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "run"
     async with working(folder):
-        assert (folder / "lock").read_text() == f"{os.getpid()}\n"
+        assert holder(folder) == Holder(os.getpid(), socket.gethostname())
         with pytest.raises(RunError, match="another runner is at work"):
             async with working(folder):
                 pass

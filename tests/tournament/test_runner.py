@@ -120,6 +120,7 @@ def test_the_folder_of_a_run(whole: CommandRun) -> None:
         "ratings.json",
         "results-0001.jsonl",
         "server.lock",
+        "status.json",
         "tournament.toml",
         "tricks-0001-0001.jsonl",
     }

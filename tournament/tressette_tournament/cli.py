@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
-import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +15,16 @@ from rich.console import Console
 from tressette.record.reader import RecordError
 from tressette_bot.bots import REFERENCE_BOTS
 
+from tressette_tournament.displays import display_for
+from tressette_tournament.invocation import called
 from tressette_tournament.local_host import HostFailed
-from tressette_tournament.progress import progress_for
+from tressette_tournament.observe import status_, stop
+from tressette_tournament.progress import Several
 from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_tables
 from tressette_tournament.results import GameResult, read
 from tressette_tournament.runner import Outcome, RunError, Runner
+from tressette_tournament.status import StatusFile
 from tressette_tournament.toml_source import TournamentFileError
 from tressette_tournament.tournament_file import Tournament, load
 
@@ -40,6 +41,10 @@ def tournament() -> None:
     """Run rated tournaments between bots on duplicate deals."""
 
 
+tournament.add_command(status_)
+tournament.add_command(stop)
+
+
 @tournament.command("run")
 @click.argument("file", type=_FILE)
 @click.option(
@@ -47,7 +52,13 @@ def tournament() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the run, in place of the file's own `output`.",
 )
-def run_(file: Path, output: Path | None) -> None:
+@click.option(
+    "--quiet", is_flag=True, help="Say nothing but trouble, on standard error, and the final tables."
+)
+@click.option(
+    "--json", "as_data", is_flag=True, help="Print events as JSON lines in place of everything else."
+)
+def run_(file: Path, output: Path | None, quiet: bool, as_data: bool) -> None:
     """Play the tournament that FILE (TOML) describes and print its ratings.
 
     The folder of the run holds the resolved file, the record of every trick, and the bots' output. Started
@@ -59,6 +70,11 @@ def run_(file: Path, output: Path | None) -> None:
     A bot that keeps ending, or that stays away for five minutes, is named with its output; its games that
     were not begun are left out and the others are played. The same command plays them later.
 
+    On a terminal the run is shown live, elsewhere by a line every so often. From another terminal `tressette
+    tournament status DIR` shows it and `tressette tournament stop DIR` stops it; DIR/status.json is for
+    programs. With --json standard output has one JSON object a line, with `event` one of begin, game,
+    standings, lost, note, stopping, ended.
+
     \b
     Exit status:
       0  every game has a result
@@ -68,15 +84,19 @@ def run_(file: Path, output: Path | None) -> None:
       4  it ended, but games of bots that were lost are left out
     """
     where = [] if output is None else ["--output", str(output)]
-    again = shlex.join([*_called(), "tournament", "run", str(file), *where])
-    console = Console()
+    again = shlex.join([*called(), "tournament", "run", str(file), *where])
+    if quiet and as_data:
+        raise click.UsageError("--quiet and --json exclude each other")
+    # Events have standard output to themselves.
+    console, shown = Console(stderr=as_data or quiet), Console(quiet=as_data)
     try:
         with _sigterm_as_interrupt():
             event = _load(file, output)
-            with progress_for(console) as progress:
-                runner = Runner(event, progress)
+            folder = Path(event.output)
+            with display_for(shown, quiet=quiet, as_json=as_data) as display:
+                runner = Runner(event, Several(display, StatusFile(folder, event.name)))
                 outcome = asyncio.run(runner.run())
-            _show(Path(event.output), console)
+            _show(folder, shown)
     except KeyboardInterrupt:  # before the runner has begun to listen for it, or after
         outcome = Outcome.STOPPED
     except (RunError, HostFailed, RecordError, OSError) as error:
@@ -161,21 +181,6 @@ def _show(folder: Path, console: Console) -> None:
     (folder / "ratings.json").write_text(json.dumps(as_json(pools), indent=2) + "\n", encoding="utf-8")
     print_tables(pools, console)
     _say(console, f"Record, logs and ratings.json: {folder}")
-
-
-def _called() -> list[str]:
-    """How ``tressette`` was called, to call it again: by its name if the shell finds it, else by its path."""
-    program = Path(sys.argv[0])
-    if program.name == "__main__.py":
-        return [_name_or_path(Path(sys.executable)), "-m", "tressette"]
-    return [_name_or_path(program)]
-
-
-def _name_or_path(program: Path) -> str:
-    found = shutil.which(program.name)
-    # Not what links lead to: a virtual environment's Python is a link to another's.
-    same = found is not None and os.path.abspath(found) == os.path.abspath(program)
-    return program.name if same else str(program)
 
 
 def _say(console: Console, text: str) -> None:

@@ -23,7 +23,6 @@ key of its own, so that its decks are fresh even if the key of the one before ha
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import secrets
@@ -35,6 +34,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from tressette_tournament import run_lock
 from tressette_tournament.decks import KEY_BYTES, event_commitment, public_event_key
 from tressette_tournament.tournament_file import Format, Tournament, differences, dump
 
@@ -102,12 +102,9 @@ async def working(folder: Path) -> AsyncIterator[int]:
 
     Raises RunError if another runner is at work, or if the server of an earlier one does not end.
     """
-    with _lock_file(folder, "lock") as lock, _lock_file(folder, "server.lock") as server_lock:
-        if not locked(lock):
+    with _lock_file(folder, run_lock.NAME) as lock, _lock_file(folder, "server.lock") as server_lock:
+        if not await run_lock.take(lock):
             raise RunError(f"another runner is at work in {folder}")
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
         await _wait_for(server_lock, folder)
         yield server_lock.fileno()
 
@@ -117,19 +114,10 @@ def _lock_file(folder: Path, name: str) -> IO[str]:
     return (folder / name).open("a")
 
 
-def locked(file: IO[str]) -> bool:
-    """Lock a file until it is closed, here and in all who have inherited it; False if another holds it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 async def _wait_for(server_lock: IO[str], folder: Path) -> None:
     """Wait for the server of a runner that was killed: what it still writes must be read first."""
     give_up_at = time.monotonic() + SERVER_GONE_S
-    while not locked(server_lock):
+    while not run_lock.locked(server_lock):
         if time.monotonic() > give_up_at:
             raise RunError(f"the server of an earlier runner is still at work in {folder}")
         await asyncio.sleep(0.05)

@@ -1,153 +1,284 @@
-"""Shows how a run goes: a live display on a terminal, plain lines elsewhere."""
+"""How a run goes, for whoever watches: the events that the runner tells, and what they add up to.
+
+An event must cost the runner next to nothing, whatever the number of games, and whoever is told cannot fail
+the run (``Several``). The displays are in ``displays``, the file for other terminals in ``status``.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
-from typing import Final
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Final, Protocol
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-
+from tressette_tournament.ratings import PoolRatings
 from tressette_tournament.results import GameResult
+from tressette_tournament.standings import PoolStanding, standings_of
 
-_LINE_EVERY_S: Final = 5.0
-_POINT: Final = 6
-
-
-class _Tally:
-    """Points and faults so far, by preset and bot; enough for a glance, no rating."""
-
-    def __init__(self) -> None:
-        self.points: Counter[tuple[str, str]] = Counter()
-        self.deals: Counter[tuple[str, str]] = Counter()
-        self.faults: Counter[str] = Counter()
-        self.objectives: dict[str, str] = {}
-
-    def add(self, result: GameResult) -> None:
-        self.objectives[result.preset] = result.objective
-        for side, points in zip(result.sides, result.points, strict=True):
-            for bot in set(side):
-                self.points[result.preset, bot] += points
-                self.deals[result.preset, bot] += result.deals
-        for bot, _, count in result.faults:
-            self.faults[bot] += count
-
-    def leaders(self) -> list[tuple[str, list[tuple[str, float]]]]:
-        """For each preset its bots with their points per deal, best first."""
-        tables = []
-        for preset, objective in sorted(self.objectives.items()):
-            rows = [
-                (bot, self.points[preset, bot] / _POINT / deals)
-                for (name, bot), deals in self.deals.items()
-                if name == preset and deals
-            ]
-            rows.sort(key=lambda row: (-row[1] if objective == "most" else row[1], row[0]))
-            tables.append((preset, rows))
-        return tables
+RECENT_S: Final = 60
+"""The rate is that of the last so many seconds."""
+LONGEST: Final = 5
+"""How many of the running games are named."""
 
 
-class LiveProgress:
-    """A bar and the points per deal so far, redrawn in place. Use as a context manager."""
+class State(StrEnum):
+    """How a run stands: at work; at work, but no game is begun any more; or how its session ended."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = console
-        self._clock = clock
-        self._tally = _Tally()
-        self._lock = threading.Lock()  # the display is drawn by a thread of its own
-        self._bar = Progress(
-            TextColumn("games"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._task = self._bar.add_task("games", total=None, rate="")
-        self._started = clock()
-        self._games = 0
-        self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4)
+    RUNNING = "running"
+    STOPPING = "stopping"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    INCOMPLETE = "incomplete"
+    FAILED = "failed"
 
-    def __enter__(self) -> LiveProgress:
-        self._live.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
+class Progress(Protocol):
+    """Who is told how the run goes. After ``begin`` come the others, in any number; ``ended`` is the last."""
 
-    def begin(self, total: int, done: int) -> None:
-        """See ``runner.Progress``."""
-        self._bar.update(self._task, total=total, completed=done)
+    def begin(self, total: int | None, done: int) -> None:
+        """There are ``total`` games (None: not known, it ends when told to), of which ``done`` were finished
+        in earlier sessions."""
+
+    def issued(self, game: str, preset: str, seats: tuple[str, ...]) -> None:
+        """A game has been handed to the host. seats: the bot of each seat."""
 
     def finished(self, result: GameResult) -> None:
-        """See ``runner.Progress``."""
-        with self._lock:
-            self._tally.add(result)
-        self._games += 1
-        rate = self._games / max(self._clock() - self._started, 1e-9)
-        self._bar.update(self._task, advance=1, rate=f"{rate:.0f}/s")
+        """A game has been committed."""
+
+    def returned(self, game: str) -> None:
+        """A game was cancelled or cut off: it is no longer with the host, and has no result."""
+
+    def standings(self, pools: Sequence[PoolRatings]) -> None:
+        """The ratings by the games so far; now and then."""
+
+    def lost(self, bot: str, why: str, logs: Sequence[str] = ()) -> None:
+        """A bot takes part no more. why: a sentence for the organiser; logs: files with its output."""
 
     def note(self, text: str) -> None:
-        """See ``runner.Progress``."""
-        self._console.print(text, style="yellow", markup=False)
+        """Something the organiser should read."""
 
-    def _render(self) -> RenderableType:
-        table = Table(title="points per deal so far", expand=False)
-        table.add_column("preset")
-        table.add_column("best first")
-        with self._lock:
-            leaders = self._tally.leaders()
-            faults = self._tally.faults.total()
-        for preset, rows in leaders:
-            table.add_row(preset, "  ".join(f"{bot} {points:.2f}" for bot, points in rows))
-        table.caption = f"faults so far: {faults}" if faults else None
-        return Group(self._bar, table)
+    def stopping(self, text: str) -> None:
+        """No game is begun any more, those under way finish. text: a sentence for the organiser."""
+
+    def ended(self, state: State, reason: str) -> None:
+        """The session is over. reason: may be empty."""
 
 
-class PlainProgress:
-    """A line every few seconds, for logs and pipes. Use as a context manager."""
+@dataclass(frozen=True, slots=True)
+class RunningGame:
+    """A game that is with the host, for ``age_s`` seconds."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = console
+    game: str
+    preset: str
+    seats: tuple[str, ...]
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LostBot:
+    """A bot that takes part no more; see ``Progress.lost``."""
+
+    bot: str
+    why: str
+    logs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How a run stands at one moment.
+
+    total: games in all, None if not known. done: with a result, those of earlier sessions included. session:
+    finished in this session. returned: in this session cancelled or cut off. rate: games a second over the
+    last RECENT_S seconds, None before any time has passed. seconds_left: None where nothing can be said.
+    running: how many games are with the host; longest: those that have been there longest, LONGEST at most.
+    faults: (bot, kind, count) of the games of this session, bots with most faults first. pools: as last told.
+    """
+
+    state: State
+    reason: str
+    total: int | None
+    done: int
+    session: int
+    returned: int
+    rate: float | None
+    seconds_left: float | None
+    running: int
+    longest: tuple[RunningGame, ...]
+    faults: tuple[tuple[str, str, int], ...]
+    lost: tuple[LostBot, ...]
+    pools: tuple[PoolStanding, ...]
+
+
+class Tally:
+    """Progress that adds up. An event takes constant time; memory is bounded by running games, bots and
+    RECENT_S. May be asked from another thread. clock: seconds, monotonic."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._total = self._done = 0
-        self._games = 0
-        self._started = self._last = clock()
+        self._guard = threading.Lock()
+        self._state, self._reason = State.RUNNING, ""
+        self._total: int | None = None
+        self._done = self._session = self._returned = 0
+        self._begun = clock()
+        self._recent: deque[tuple[int, int]] = deque()  # (second, games finished in it)
+        self._in_recent = 0
+        self._running: dict[str, tuple[str, tuple[str, ...], float]] = {}  # in order of issue, with its time
+        self._faults: Counter[tuple[str, str]] = Counter()
+        self._lost: dict[str, LostBot] = {}
+        self._pools: tuple[PoolStanding, ...] = ()
 
-    def __enter__(self) -> PlainProgress:
-        return self
+    def begin(self, total: int | None, done: int) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._total, self._done, self._begun = total, done, self._clock()
 
-    def __exit__(self, *_: object) -> None:
-        """Nothing to put back."""
-
-    def begin(self, total: int, done: int) -> None:
-        """See ``runner.Progress``."""
-        self._total, self._done = total, done
-        self._print(f"games: {done} of {total} done before")
+    def issued(self, game: str, preset: str, seats: tuple[str, ...]) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._running[game] = (preset, seats, self._clock())
 
     def finished(self, result: GameResult) -> None:
-        """See ``runner.Progress``."""
-        self._done += 1
-        self._games += 1
-        now = self._clock()
-        if now - self._last >= _LINE_EVERY_S or self._done == self._total:
-            self._last = now
-            rate = self._games / max(now - self._started, 1e-9)
-            left = (self._total - self._done) / rate
-            self._print(f"games: {self._done} of {self._total}, {rate:.0f}/s, {left:.0f} s left")
+        """See ``Progress``."""
+        with self._guard:
+            self._running.pop(result.game, None)
+            self._done += 1
+            self._session += 1
+            for bot, kind, count in result.faults:
+                self._faults[bot, kind] += count
+            second = int(self._clock())
+            games = self._recent.pop()[1] if self._recent and self._recent[-1][0] == second else 0
+            self._recent.append((second, games + 1))
+            self._in_recent += 1
+            self._forget(second)
+
+    def returned(self, game: str) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._running.pop(game, None)
+            self._returned += 1
+
+    def standings(self, pools: Sequence[PoolRatings]) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._pools = standings_of(pools)
+
+    def lost(self, bot: str, why: str, logs: Sequence[str] = ()) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._lost[bot] = LostBot(bot, why, tuple(logs))
 
     def note(self, text: str) -> None:
-        """See ``runner.Progress``."""
-        self._print(text)
+        """See ``Progress``; adds nothing up."""
 
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+    def stopping(self, text: str) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._state, self._reason = State.STOPPING, text
+
+    def ended(self, state: State, reason: str) -> None:
+        """See ``Progress``."""
+        with self._guard:
+            self._state, self._reason = state, reason
+            self._running.clear()
+
+    def figures(self) -> Figures:
+        """How the run stands."""
+        with self._guard:
+            now = self._clock()
+            self._forget(int(now))
+            elapsed = min(now - self._begun, RECENT_S)
+            rate = self._in_recent / elapsed if elapsed > 0 else None
+            # Of a knockout not all games may have been known at the beginning.
+            total = None if self._total is None else max(self._total, self._done)
+            left = None if total is None else total - self._done
+            by_bot: Counter[str] = Counter()
+            for (bot, _), count in self._faults.items():
+                by_bot[bot] += count
+            return Figures(
+                state=self._state,
+                reason=self._reason,
+                total=total,
+                done=self._done,
+                session=self._session,
+                returned=self._returned,
+                rate=rate,
+                seconds_left=left / rate if left is not None and rate else None,
+                running=len(self._running),
+                longest=tuple(
+                    RunningGame(game, preset, seats, now - since)
+                    for game, (preset, seats, since) in islice(self._running.items(), LONGEST)
+                ),
+                faults=tuple(
+                    (bot, kind, count)
+                    for (bot, kind), count in sorted(
+                        self._faults.items(), key=lambda fault: (-by_bot[fault[0][0]], fault[0])
+                    )
+                ),
+                lost=tuple(self._lost.values()),
+                pools=self._pools,
+            )
+
+    def _forget(self, second: int) -> None:
+        """Drop what is not recent at this second."""
+        while self._recent and self._recent[0][0] <= second - RECENT_S:
+            self._in_recent -= self._recent.popleft()[1]
 
 
-def progress_for(console: Console) -> LiveProgress | PlainProgress:
-    """The display that suits where the output goes."""
-    return LiveProgress(console) if console.is_terminal else PlainProgress(console)
+class Several:
+    """Progress that tells others, each on its own: one that fails is told no more, and the rest go on. The
+    failure is a note to the rest."""
+
+    def __init__(self, *others: Progress) -> None:
+        self._others = list(others)
+
+    def begin(self, total: int | None, done: int) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.begin(total, done))
+
+    def issued(self, game: str, preset: str, seats: tuple[str, ...]) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.issued(game, preset, seats))
+
+    def finished(self, result: GameResult) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.finished(result))
+
+    def returned(self, game: str) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.returned(game))
+
+    def standings(self, pools: Sequence[PoolRatings]) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.standings(pools))
+
+    def lost(self, bot: str, why: str, logs: Sequence[str] = ()) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.lost(bot, why, logs))
+
+    def note(self, text: str) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.note(text))
+
+    def stopping(self, text: str) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.stopping(text))
+
+    def ended(self, state: State, reason: str) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.ended(state, reason))
+
+    def _tell(self, tell: Callable[[Progress], None]) -> None:
+        failures = []
+        for other in list(self._others):
+            try:
+                tell(other)
+            # SystemExit: what rich does when its output is a closed pipe.
+            except (Exception, SystemExit) as error:
+                self._others.remove(other)
+                failures.append(f"{type(other).__name__} has failed and is told no more: {error!r}")
+        for failure in failures:
+            self.note(failure)

@@ -13,8 +13,9 @@ In the folder of a run::
     tournament.toml   the resolved tournament file; can itself be run
     event.key         the secret from which decks, handles and bot seeds are drawn (mode 0600); absent
                       when the file has a public ``seed``
-    lock              held by the running runner
+    lock              held by the running runner (``run_lock``)
     server.lock       held by its server, which outlives a killed runner for a moment
+    status.json       how the run stands (``status``)
     journal.jsonl     Swiss, knockout, ladder: who was paired
     results-*.jsonl, tricks-*.jsonl   the record
     logs/             operational log of the server, output of each bot
@@ -23,31 +24,34 @@ In the folder of a run::
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from enum import Enum, auto
+from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
 from tressette.record.game import GameSpec
 from tressette.record.reader import begun_attempts
 from tressette.record.writer import free_writer
 from tressette.rules.ruleset import RuleSet
 
+from tressette_tournament import run_lock
 from tressette_tournament.decks import KEY_BYTES, deck_name, deck_seed, game_salt, public_event_key
 from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
+from tressette_tournament.progress import Progress, State
+from tressette_tournament.ratings import RatingFold
 from tressette_tournament.results import GameResult, read_games
 from tressette_tournament.schedule import Game, Schedule
+from tressette_tournament.standings import rate_now_and_then
 from tressette_tournament.tournament_file import Format, Tournament, differences, dump
 
 LATE_S: Final = 30.0
@@ -64,26 +68,13 @@ class RunError(Exception):
     """A run that cannot begin or go on; the text is for the organiser."""
 
 
-class Outcome(Enum):
+class Outcome(StrEnum):
     """How a session of a run ended. Every game has a result; it was stopped before that; or all is done
     but the games that were left out."""
 
-    COMPLETE = auto()
-    STOPPED = auto()
-    INCOMPLETE = auto()
-
-
-class Progress(Protocol):
-    """Who is told how the run goes."""
-
-    def begin(self, total: int, done: int) -> None:
-        """There are ``total`` games, of which ``done`` were finished in earlier sessions."""
-
-    def finished(self, result: GameResult) -> None:
-        """A game has been committed."""
-
-    def note(self, text: str) -> None:
-        """Something the organiser should read."""
+    COMPLETE = State.COMPLETE
+    STOPPED = State.STOPPED
+    INCOMPLETE = State.INCOMPLETE
 
 
 class Runner:
@@ -100,6 +91,7 @@ class Runner:
         self._rules: Mapping[str, RuleSet] = {choice.name: choice.rules for choice in tournament.presets}
         # A game needs a process for each seat of a bot.
         self._needed = max(tournament.table(choice).most_seats for choice in tournament.presets)
+        self._ratings = RatingFold()
         self._out: dict[str, Game] = {}
         self._connected: Counter[str] = Counter()
         self._away: dict[str, float] = {}  # since when, in seconds of the monotonic clock
@@ -117,8 +109,11 @@ class Runner:
         server fails, OSError, and what reading a damaged record raises.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("a") as lock, (self.folder / "server.lock").open("a") as server_lock:
-            if not _locked(lock):
+        with (
+            (self.folder / run_lock.NAME).open("a") as lock,
+            (self.folder / "server.lock").open("a") as server_lock,
+        ):
+            if not await run_lock.take(lock):
                 raise RunError(f"another runner is at work in {self.folder}")
             await self._earlier_server_gone(server_lock)
             self._keep_tournament()
@@ -126,17 +121,43 @@ class Runner:
             with self._journal() as journal:
                 self._schedule = Schedule(
                     self.tournament,
-                    done=read_games(self.folder),
+                    done=self._rated(read_games(self.folder)),
                     attempts=begun_attempts(self.folder),
                     journal=read_rounds(self.folder / JOURNAL),
                     write=None if journal is None else journal.write,
                 )
-                self._progress.begin(self._schedule.total_games or 0, self._schedule.done_games)
-                if not self._schedule.finished:
-                    await self._session(server_lock.fileno())
+                self._progress.begin(self._schedule.total_games, self._schedule.done_games)
+                # Told while the folder is still this runner's own.
+                try:
+                    if not self._schedule.finished:
+                        await self._session(server_lock.fileno())
+                except Exception as error:
+                    self._progress.ended(State.FAILED, str(error))
+                    raise
+                except BaseException:  # cancelled
+                    self._progress.ended(State.STOPPED, "")
+                    raise
+                with suppress(ValueError):  # of which the final tables tell
+                    self._progress.standings(self._ratings.rate())
+                outcome = self._outcome()
+                self._progress.ended(State(outcome), self._reason(outcome))
+                return outcome
+
+    def _rated(self, results: Iterable[GameResult]) -> Iterator[GameResult]:
+        """The same results, each counted for the standings."""
+        for result in results:
+            self._ratings.add(result)
+            yield result
+
+    def _outcome(self) -> Outcome:
         if not self._schedule.finished:
             return Outcome.STOPPED
         return Outcome.COMPLETE if self._schedule.complete else Outcome.INCOMPLETE
+
+    def _reason(self, outcome: Outcome) -> str:
+        if outcome is Outcome.INCOMPLETE:
+            return f"{self.left_out} games are left out, because of {', '.join(sorted(self.lost))}"
+        return ""
 
     def _journal(self) -> Journal | nullcontext[None]:
         if self.tournament.format in (Format.SWISS, Format.KNOCKOUT, Format.LADDER):
@@ -148,7 +169,7 @@ class Runner:
     async def _earlier_server_gone(self, lock: IO[str]) -> None:
         """Wait for the server of a runner that was killed: what it still writes must be read first."""
         give_up_at = time.monotonic() + _SERVER_GONE_S
-        while not _locked(lock):
+        while not run_lock.locked(lock):
             if time.monotonic() > give_up_at:
                 raise RunError(f"the server of an earlier runner is still at work in {self.folder}")
             await asyncio.sleep(0.05)
@@ -242,7 +263,13 @@ class Runner:
             return
         self._away = dict.fromkeys((bot.name for bot in tournament.bots), time.monotonic())
         await self._bots.start()
-        await _first_of(self._play(), self._host.failed(), self._bots.failed(), self._watch_connections())
+        await _first_of(
+            self._play(),
+            self._host.failed(),
+            self._bots.failed(),
+            self._watch_connections(),
+            rate_now_and_then(self._ratings.rate, self._progress.standings, self._progress.note),
+        )
 
     def _environment(self, one: BotProcess) -> Mapping[str, str]:
         return {
@@ -265,6 +292,7 @@ class Runner:
                     continue
                 self._out[game.id] = game
                 self._host.play(self._spec(game))
+                self._progress.issued(game.id, game.preset, game.seats)
             if not self._out and (self._stopping or self._schedule.finished):
                 return
             await self._changed.wait()
@@ -294,10 +322,12 @@ class Runner:
             result = GameResult.from_line(message["finished"])
             del self._out[result.game]
             self._schedule.fix(result.game, result)
+            self._ratings.add(result)
             self._progress.finished(result)
         elif "cancelled" in message:
             del self._out[message["cancelled"]]
             self._schedule.roll_back(message["cancelled"])
+            self._progress.returned(message["cancelled"])
         elif "session" in message:
             session = message["session"]
             if session["open"]:
@@ -349,7 +379,8 @@ class Runner:
             if bot in game.seats:
                 self._host.cancel(game.id)
         self._changed.set()
-        self._progress.note(why)
+        logs = [str(one.log) for one in self._bots.all if one.bot.name == bot]
+        self._progress.lost(bot, why, logs)
 
     async def _watch_connections(self) -> None:
         """Name bots that are late, and give up those that stay away: games would wait for them for ever."""
@@ -381,7 +412,7 @@ class Runner:
             for game in list(self._out):
                 self._host.cancel(game)
             self._changed.set()
-            self._progress.note("stopping when the games under way are finished; again to stop now")
+            self._progress.stopping("stopping when the games under way are finished; again to stop now")
 
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
@@ -406,15 +437,6 @@ async def _first_of(*coroutines: Coroutine[Any, Any, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _locked(file: IO[str]) -> bool:
-    """Lock a file until it is closed, here and in all who have inherited it; False if another holds it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _shown(value: object) -> str:
