@@ -63,6 +63,15 @@ def test_nothing_is_said_of_the_time_left_where_nothing_is_known() -> None:
     assert (figures.done, figures.rate, figures.seconds_left) == (8, 1, None)
 
 
+def test_more_games_than_were_known_at_the_beginning() -> None:
+    tally, clock = begun(total=1)
+    clock.now += 1
+    tally.finished(game(1))
+    tally.finished(game(2))
+    figures = tally.figures()
+    assert (figures.done, figures.total, figures.seconds_left) == (2, 2, 0)
+
+
 def test_the_longest_running_games_are_named() -> None:
     tally, clock = begun()
     for number in range(50):

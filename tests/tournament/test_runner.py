@@ -488,7 +488,7 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
 
         def note(self, text: str) -> None:
             super().note(text)
-            runner.lost_s = 0
+            runner.away_s = 0
 
     notes = Impatient()
     runner = Runner(loaded(file), notes)

@@ -70,6 +70,11 @@ def run_(file: Path, output: Path | None, quiet: bool, as_data: bool) -> None:
     A bot that keeps ending, or that stays away for five minutes, is named with its output; its games that
     were not begun are left out and the others are played. The same command plays them later.
 
+    On a terminal the run is shown live, elsewhere by a line every so often. From another terminal `tressette
+    tournament status DIR` shows it and `tressette tournament stop DIR` stops it; DIR/status.json is for
+    programs. With --json standard output has one JSON object a line, with `event` one of begin, game,
+    standings, lost, note, stopping, ended.
+
     \b
     Exit status:
       0  every game has a result

@@ -192,14 +192,16 @@ class Tally:
             self._forget(int(now))
             elapsed = min(now - self._begun, RECENT_S)
             rate = self._in_recent / elapsed if elapsed > 0 else None
-            left = None if self._total is None else max(self._total - self._done, 0)
+            # Of a knockout not all games may have been known at the beginning.
+            total = None if self._total is None else max(self._total, self._done)
+            left = None if total is None else total - self._done
             by_bot: Counter[str] = Counter()
             for (bot, _), count in self._faults.items():
                 by_bot[bot] += count
             return Figures(
                 state=self._state,
                 reason=self._reason,
-                total=self._total,
+                total=total,
                 done=self._done,
                 session=self._session,
                 returned=self._returned,

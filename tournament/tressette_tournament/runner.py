@@ -69,7 +69,8 @@ class Runner:
     what plays the games and what starts the bots; clock: seconds, monotonic.
 
     lost: the bots that take part no more; left_out: games without a result because of them. ending: its stop
-    rules and, of an SPRT, its test; from the beginning of ``run`` on. late_s: as LATE_S; may be changed.
+    rules and, of an SPRT, its test; from the beginning of ``run`` on. late_s: as LATE_S; away_s: how long a
+    bot may be away; both may be changed.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Runner:
         self.lost: set[str] = set()
         self.left_out = 0
         self.ending: Ending
-        self.late_s = LATE_S
+        self.late_s, self.away_s = LATE_S, float(tournament.place.away_s)
         self._progress = progress
         self._extend = extend
         self._make_host, self._make_processes = host, processes
@@ -437,7 +438,7 @@ class Runner:
                 logs = ", ".join(map(str, self._logs_of(bot)))
                 output = f" Output: {logs}" if logs else ""
                 state = f"bot {bot} has {self._connected[bot]} of the {self._needed} connections it needs"
-                limit = self.tournament.place.away_s
+                limit = self.away_s
                 if bot not in self._seen:
                     limit = limits.get(bot, limit)
                 if ladder:
