@@ -10,7 +10,7 @@ from support.bots import Table
 from tressette.rules.cards import BITS, CARDS, SUIT_MASKS, SUIT_OF, cards_of, mask_of, parse_cards
 from tressette.rules.presets import PRESETS, resolve
 from tressette.v1.arena_service_pb2 import MatchStarted, MatchUpdate
-from tressette.v1.event_pb2 import CardPlayed, DealStarted, Event
+from tressette.v1.event_pb2 import CardPlayed, DealStarted, Event, MatchEnded
 from tressette.wire.convert import rules_to_wire
 from tressette_bot.bots import REFERENCE_BOTS
 from tressette_bot.errors import ProtocolViolated, UnknownRules
@@ -197,3 +197,10 @@ def test_rules_that_are_not_known_are_named() -> None:
     message.players = 3
     with pytest.raises(UnknownRules, match="sides"):
         rules_from(message)
+
+
+def test_the_suit_order_is_there_when_the_match_is_over() -> None:
+    view = View("h", SEATED)
+    assert view.suits == ""
+    view.take(MatchUpdate(first_event=1, events=[Event(match_ended=MatchEnded(suits=[1, 3, 4, 2]))]))
+    assert view.suits == "dsbc"
