@@ -66,6 +66,13 @@ def zero(gain: Gain) -> bool:
     return gain.recognised == 0 and not any(gain.points) and not any(gain.score)
 
 
+def nothing(gain: Gain) -> bool:
+    """No gain beyond its error. Now and then two suits of a hand hold the same; then the hand looks the same
+    with these exchanged, and what is remembered of the others is wrong."""
+    mean, error = Gain.estimate(gain.points)
+    return gain.recognised <= gain.games / 100 and abs(mean) <= 2 * error
+
+
 def positive(values: list[float]) -> bool:
     mean, error = Gain.estimate(values)
     return mean > 3 * error
@@ -98,7 +105,7 @@ def test_what_each_memory_gains(preset: str) -> None:
     bare = measure(rules, Literal, Repeats.BARE, decks)
     assert positive(bare.points)
     assert positive(bare.score)
-    assert zero(measure(rules, Literal, Repeats.RELABEL, decks))
+    assert nothing(measure(rules, Literal, Repeats.RELABEL, decks))
     canonical = measure(rules, Canonical, Repeats.RELABEL, decks)
     assert positive(canonical.points)
     assert canonical.recognised == bare.recognised
