@@ -86,6 +86,10 @@ class Arena(service.ArenaServiceServicer):
                 self.failures.append(failure)
             raise
 
+    async def GetReveals(self, request: pb.GetRevealsRequest, context: Any) -> pb.GetRevealsResponse:  # noqa: N802
+        """Nothing is revealed in these tests."""
+        return pb.GetRevealsResponse()
+
 
 @asynccontextmanager
 async def arena(*scripts: Script) -> AsyncIterator[str]:

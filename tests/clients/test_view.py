@@ -10,7 +10,8 @@ from support.bots import Table
 from tressette.rules.cards import BITS, CARDS, SUIT_MASKS, SUIT_OF, cards_of, mask_of, parse_cards
 from tressette.rules.presets import PRESETS, resolve
 from tressette.v1.arena_service_pb2 import MatchStarted, MatchUpdate
-from tressette.v1.event_pb2 import CardPlayed, DealStarted, Event
+from tressette.v1.card_pb2 import Suit
+from tressette.v1.event_pb2 import CardPlayed, DealStarted, Event, MatchEnded
 from tressette.wire.convert import rules_to_wire
 from tressette_bot.bots import REFERENCE_BOTS
 from tressette_bot.errors import ProtocolViolated, UnknownRules
@@ -197,3 +198,11 @@ def test_rules_that_are_not_known_are_named() -> None:
     message.players = 3
     with pytest.raises(UnknownRules, match="sides"):
         rules_from(message)
+
+
+def test_the_suit_order_is_there_when_the_match_is_over() -> None:
+    view = View("h", SEATED)
+    assert view.suits == ""
+    suits = [Suit.SUIT_DENARI, Suit.SUIT_SPADE, Suit.SUIT_BASTONI, Suit.SUIT_COPPE]
+    view.take(MatchUpdate(first_event=1, events=[Event(match_ended=MatchEnded(suits=suits))]))
+    assert view.suits == "dsbc"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise, permutations
 from random import Random
 from typing import Final
 
@@ -46,9 +47,9 @@ class Literal:
         for seat, hand in enumerate(hands):
             self._deals[hand] = hands[seat:] + hands[:seat]
 
-    def recall(self, rules: RuleSet, hand: int) -> Hands | None:
+    def recall(self, rules: RuleSet, hand: int) -> list[Hands]:
         """All hands, if this one has been seen."""
-        return self._deals.get(hand)
+        return [self._deals[hand]] if hand in self._deals else []
 
 
 class Canonical:
@@ -60,28 +61,32 @@ class Canonical:
     def store(self, rules: RuleSet, hands: Hands) -> None:
         """A deal is over."""
         for seat, hand in enumerate(hands):
-            key, order = pattern(rules, hand)
+            key, orders = pattern(rules, hand)
             turned = hands[seat:] + hands[:seat]
-            self._deals[key] = tuple(_exchange(other, order) for other in turned)
+            self._deals[key] = tuple(_exchange(other, orders[0]) for other in turned)
 
-    def recall(self, rules: RuleSet, hand: int) -> Hands | None:
-        """All hands, if one like this has been seen."""
-        key, order = pattern(rules, hand)
+    def recall(self, rules: RuleSet, hand: int) -> list[Hands]:
+        """All hands, if one like this has been seen; several possibilities where suits of this hand hold the
+        same and so cannot be told apart."""
+        key, orders = pattern(rules, hand)
         found = self._deals.get(key)
         if found is None:
-            return None
-        back = tuple(order.index(suit) for suit in range(4))
-        return tuple(_exchange(other, back) for other in found)
+            return []
+        backs = [tuple(order.index(suit) for suit in range(4)) for order in orders]
+        return [tuple(_exchange(other, back) for other in found) for back in backs]
 
 
-def pattern(rules: RuleSet, hand: int) -> tuple[Key, tuple[int, ...]]:
-    """The hand with its free suits sorted by what they hold, as ten bits a suit; and for each suit of the
-    pattern the suit of the hand that it is."""
+def pattern(rules: RuleSet, hand: int) -> tuple[Key, list[tuple[int, ...]]]:
+    """The hand with its free suits sorted by what they hold, as ten bits a suit; and every way to name for
+    each suit of the pattern the suit of the hand that it is."""
     free = [int(suit) for suit in free_suits(rules)]
     held = [hand >> 10 * suit & 0x3FF for suit in range(4)]
-    ranked = iter(sorted(free, key=lambda suit: held[suit]))
-    order = tuple(next(ranked) if suit in free else suit for suit in range(4))
-    return tuple(held[suit] for suit in order), order
+    orders = []
+    for chosen in permutations(free):
+        if all(held[one] <= held[other] for one, other in pairwise(chosen)):
+            ranked = iter(chosen)
+            orders.append(tuple(next(ranked) if suit in free else suit for suit in range(4)))
+    return tuple(held[suit] for suit in orders[0]), orders
 
 
 def _exchange(hand: int, order: Sequence[int]) -> int:
@@ -106,19 +111,32 @@ class MemoryBot(Bot):
     def choose(self, view: View) -> Card:
         """A card that does well against the hands it knows, or that of the base bot."""
         if view.notes is None:
-            view.notes = self._memory.recall(view.rules, view.deal.dealt) or ()
+            view.notes = self._memory.recall(view.rules, view.deal.dealt)
             self.recognised += bool(view.notes)
+        # What has been played since may tell which possibility it is, or that it is another deal after all.
+        view.notes = [hands for hands in view.notes if _fits(view, hands)]
         if not view.notes or len(view.legal) == 1:
             return self._base.choose(view)
-        return best_card(view, view.notes)
+        return best_card(view, view.notes[0])
 
     def match_ended(self, view: View, ranks: Sequence[int], totals: Sequence[int]) -> None:
         """Remember the deal: every card of it has been played."""
-        played = [0] * view.players
-        for trick in view.deal.tricks:
-            for seat, card in zip(trick.seats, trick.cards, strict=True):
-                played[seat] |= 1 << card
-        self._memory.store(view.rules, tuple(played[view.seat :] + played[: view.seat]))
+        self._memory.store(view.rules, _played(view))
+
+
+def _played(view: View) -> Hands:
+    """What each seat has played of this deal, from one's own on."""
+    played = [0] * view.players
+    for trick in view.deal.tricks:
+        for seat, card in zip(trick.seats, trick.cards, strict=True):
+            played[seat] |= 1 << card
+    for seat, card in zip(view.deal.trick_seats, view.deal.trick_cards, strict=True):
+        played[seat] |= 1 << card
+    return tuple(played[view.seat :] + played[: view.seat])
+
+
+def _fits(view: View, hands: Hands) -> bool:
+    return not any(played & ~hand for played, hand in zip(_played(view), hands, strict=True))
 
 
 # -- playing with open cards --------------------------------------------------------------------------

@@ -36,12 +36,11 @@ def test_suit_patterns_see_through_any_suit_order(seed: bytes, other: bytes, pre
     memory.store(rules, dealt(rules, seed))
     again = exchange(dealt(rules, seed), suit_order(other, "another game", rules))
     recalled = memory.recall(rules, again[seat])
-    assert recalled is not None
-    # Two suits that hold the same cannot be told apart by the hand; then the others may be exchanged.
-    assert recalled[0] == again[seat]
+    assert again[seat:] + again[:seat] in recalled
+    assert {hands[0] for hands in recalled} == {again[seat]}
+    # Only suits that hold the same cannot be told apart by the hand.
     held = [again[seat] >> 10 * suit & 0x3FF for suit in range(4)]
-    if len(set(held)) == 4:
-        assert recalled == again[seat:] + again[:seat]
+    assert len(recalled) == 1 or len(set(held)) < 4
 
 
 @settings(deadline=None)
@@ -54,9 +53,9 @@ def test_a_literal_memory_does_not(seed: bytes, preset: str, first: int, second:
     for hand in exchange(dealt(rules, seed), orders[1]):
         distinct = len({hand >> 10 * suit & 0x3FF for suit in range(4)}) == 4
         if orders[0] == orders[1]:
-            assert memory.recall(rules, hand) is not None
+            assert memory.recall(rules, hand)
         elif distinct:
-            assert memory.recall(rules, hand) is None
+            assert not memory.recall(rules, hand)
 
 
 # -- what they bring ----------------------------------------------------------------------------------
@@ -65,6 +64,13 @@ def test_a_literal_memory_does_not(seed: bytes, preset: str, first: int, second:
 def zero(gain: Gain) -> bool:
     """Not a deal recognised, not a card played otherwise."""
     return gain.recognised == 0 and not any(gain.points) and not any(gain.score)
+
+
+def nothing(gain: Gain) -> bool:
+    """No gain beyond its error. Now and then two suits of a hand hold the same; then the hand looks the same
+    with these exchanged, and what is remembered of the others is wrong."""
+    mean, error = Gain.estimate(gain.points)
+    return gain.recognised <= gain.games / 100 and abs(mean) <= 2 * error
 
 
 def positive(values: list[float]) -> bool:
@@ -99,7 +105,7 @@ def test_what_each_memory_gains(preset: str) -> None:
     bare = measure(rules, Literal, Repeats.BARE, decks)
     assert positive(bare.points)
     assert positive(bare.score)
-    assert zero(measure(rules, Literal, Repeats.RELABEL, decks))
+    assert nothing(measure(rules, Literal, Repeats.RELABEL, decks))
     canonical = measure(rules, Canonical, Repeats.RELABEL, decks)
     assert positive(canonical.points)
     assert canonical.recognised == bare.recognised

@@ -267,7 +267,7 @@ async def test_a_deck_is_revealed_when_its_game_is_over(tmp_path: Path) -> None:
     async with served(*options) as server:
         async with bots(server.address, ["left", "right"]) as (left, right):
             other = asyncio.create_task(right.play_until_told())
-            told = []
+            told: list[bytes] = []
 
             def done(batch: pb.Batch) -> bool:
                 told.extend(one.started.deck_commitment for one in batch.updates if one.HasField("started"))
