@@ -137,7 +137,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"})
     results = write_results(tmp_path / "run", some_games(4))
-    (tmp_path / "run" / "tournament.toml").write_text(dump(loaded(file)))
+    (tmp_path / "event").mkdir()
+    open_event(replace(loaded(file), output=str(tmp_path / "event")))
+    for name in ("tournament.toml", "event.json"):
+        shutil.copy(tmp_path / "event" / name, tmp_path / "run")
     results.write_text(results.read_text().replace("first", "other", 1))
     result = tressette("tournament", "run", file)
     assert result.exit_code == 1

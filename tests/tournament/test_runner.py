@@ -116,10 +116,13 @@ def test_the_tricks_of_every_game_are_there(whole: CommandRun) -> None:
 
 def test_the_folder_of_a_run(whole: CommandRun) -> None:
     assert {path.name for path in whole.folder.iterdir()} == {
+        "event.json",
         "lock",
         "logs",
+        "manifest.json",
         "ratings.json",
         "results-0001.jsonl",
+        "reveals-0001.jsonl",
         "server.lock",
         "status.json",
         "tournament.toml",
@@ -386,7 +389,7 @@ async def test_a_resumed_run_waits_for_the_server_of_a_killed_one(
     with (whole.folder / "server.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with monkeypatch.context() as patch:
-            patch.setattr("tressette_tournament.runner._SERVER_GONE_S", 0.1)
+            patch.setattr("tressette_tournament.folder.SERVER_GONE_S", 0.1)
             with pytest.raises(RunError, match="server of an earlier runner"):
                 await play(whole.file)
         run = asyncio.create_task(play(whole.file))
@@ -440,7 +443,7 @@ async def test_a_bot_that_crashes_at_its_start(tmp_path: Path) -> None:
     assert {line["game"] for line in results(runner.folder)} == theirs
     assert runner.lost == {"bad"}
     assert runner.left_out == len(games) - len(theirs)
-    (note,) = notes.notes
+    _, note = notes.notes
     log = runner.folder / "logs" / "bots" / "bad-1.4.log"
     assert "bot bad (instance 1) failed 4 times in a row, the last time it ended with status 1" in note
     assert str(log) in note
@@ -488,7 +491,8 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
 
         def note(self, text: str) -> None:
             super().note(text)
-            runner.away_s = 0
+            if "bot asleep" in text:
+                runner.away_s = 0
 
     notes = Impatient()
     runner = Runner(loaded(file), notes)
@@ -497,7 +501,7 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
     assert len(results(runner.folder)) == 2
     assert runner.lost == {"asleep"}
     assert runner.left_out == 4
-    late, lost = notes.notes
+    _, late, lost = notes.notes
     log = str(runner.folder / "logs" / "bots" / "asleep-1.1.log")
     assert "bot asleep has 0 of the 1 connections it needs; the run waits" in late
     assert "; its games are left out" in lost
@@ -513,7 +517,7 @@ async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
     async with asyncio.timeout(60):
         assert await runner.run() is Outcome.COMPLETE
     assert any("bot late has 0 of the 1 connections" in note for note in notes.notes)
-    assert len(notes.notes) == len(set(notes.notes)) <= 2, "each is named once"
+    assert len(notes.notes) == len(set(notes.notes)) <= 3, "each is named once"
     assert not any(line["faults"] for line in results(runner.folder))
 
 

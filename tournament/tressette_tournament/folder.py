@@ -12,7 +12,7 @@ In it::
     server.lock       held by its server, which outlives a killed runner for a moment
     status.json       how the run stands (``status``)
     results-*.jsonl, tricks-*.jsonl, reveals-*.jsonl   the record; manifest.json once it is complete
-    ladder.jsonl      what a ladder has chosen (``journal``)
+    journal.jsonl     what was paired by results: Swiss, knockout and ladder (``journal``)
     ratings.json      the ratings
     logs/             operational log of the server, output of each bot
 
@@ -278,14 +278,14 @@ def _key(tournament: Tournament, folder: Path, stage: int, *, old: bool = False)
         return public_event_key(tournament.seed)
     path = folder / "event.key"
     kept = _read_text(path, "text", str).splitlines() if path.exists() else []
-    if len(kept) <= stage:
+    if len(kept) <= stage and (kept or not path.exists()):
         if old or stage > len(kept):
             raise RunError(_key_missing(folder))
         kept.append(secrets.token_hex(KEY_BYTES))
         write(path, "\n".join(kept) + "\n", 0o600)
     try:
         key = bytes.fromhex(kept[stage])
-    except ValueError:
+    except (IndexError, ValueError):
         key = b""
     if len(key) != KEY_BYTES:
         raise RunError(f"{path} is damaged: each of its lines must hold {KEY_BYTES} bytes in hex")

@@ -160,15 +160,16 @@ class Runner:
         played_s, began = seconds_played(self.folder), self._clock()
         self._retirement = Retirement(event, self._rules, lambda: self._schedule.settled_sets)
         stack.callback(self._retirement.close)
-        journal = stack.enter_context(Journal(self.folder / "journal.jsonl"))
+        path = self.folder / "journal.jsonl"
+        journalled = self.tournament.format in (Format.SWISS, Format.KNOCKOUT, Format.LADDER)
         stages = [Stage(stage.bots, stage.deal_sets, stage.first_set) for stage in event.stages]
         self._schedule = Schedule(
             self.tournament,
             format_of(self.tournament, stages=stages, ratings=self._ladder_ratings),
             done=self._earlier(),
             attempts=begun_attempts(self.folder),
-            journal=read_rounds(self.folder / "journal.jsonl"),
-            write=journal.write,
+            journal=read_rounds(path),
+            write=stack.enter_context(Journal(path)).write if journalled else None,
         )
         self.ending = Ending(
             self.tournament,
