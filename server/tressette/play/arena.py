@@ -253,20 +253,6 @@ class Arena:
         self._fill_soon()
         return found
 
-    # -- decks ----------------------------------------------------------------------------------
-
-    def reveal(self, reveals: Iterable[Reveal]) -> None:
-        """Let everybody know the decks of these games: nobody plays from them any more, and nobody will. They
-        are not on the disk yet when this returns. Raises NotKept and OSError."""
-        self.reveals.add(reveals)
-
-    @property
-    def reveals(self) -> Reveals:
-        """The decks that have been revealed. Raises NotKept where the arena keeps no record."""
-        if self._reveals is None:
-            raise NotKept("the arena keeps no record")
-        return self._reveals
-
     def _fill_soon(self) -> None:
         """Start what can be started, once for all the reasons of this pass of the loop."""
         if not self._filling and self.waiting and not self.draining:
@@ -315,11 +301,10 @@ class Arena:
     def _retire_processes(self, isolation: Isolation) -> None:
         """Ask for new processes where games wait for some that have not met their deck. Only those without a
         game under way are given up, and as few as will do."""
-        idle = {
-            bot: self._idle_processes(bot, isolation)
-            for bot in {bot for game in self.waiting.barred() for bot in game.wanted}
-        }
-        for game in self.waiting.barred():
+        games = self.waiting.barred()
+        bots = {bot for game in games for bot in game.wanted}
+        idle = {bot: self._idle_processes(bot, isolation) for bot in bots}
+        for game in games:
             for bot, seats in game.wanted.items():
                 for process in self._to_replace(bot, seats, game.spec.deck, idle[bot], isolation):
                     idle[bot].remove(process)
@@ -397,6 +382,20 @@ class Arena:
         if self._on_finished is not None:
             self._on_finished(game.spec, result)
         self._fill_soon()
+
+    # -- decks ----------------------------------------------------------------------------------
+
+    def reveal(self, reveals: Iterable[Reveal]) -> None:
+        """Let everybody know the decks of these games: nobody plays from them any more, and nobody will. They
+        are not on the disk yet when this returns. Raises NotKept and OSError."""
+        self.reveals.add(reveals)
+
+    @property
+    def reveals(self) -> Reveals:
+        """The decks that have been revealed. Raises NotKept where the arena keeps no record."""
+        if self._reveals is None:
+            raise NotKept("the arena keeps no record")
+        return self._reveals
 
     # -- the end, and what comes after it ---------------------------------------------------------
 
