@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,9 @@ from support.records import game_line, write_results
 from support.runs import event, loaded
 from tressette.cli import main
 from tressette_tournament.cli import ratings, tournament
+from tressette_tournament.folder import open_event
 from tressette_tournament.invocation import called
 from tressette_tournament.runner import Outcome, Runner
-from tressette_tournament.tournament_file import dump
 
 
 def tressette(*arguments: object) -> Result:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from tressette.record.reveals import Reveal, Reveals
@@ -55,30 +55,32 @@ class Retirement:
         if self._settled() >= self._revealed + self._batch:
             self._due.set()
 
-    async def work(self) -> None:
-        """Reveal batches as they become due; never returns."""
+    async def work(self, retired: Callable[[Collection[str]], None]) -> None:
+        """Reveal batches as they become due; never returns. retired: is told the names of their decks."""
         self.look()
         while True:
             await self._due.wait()
             self._due.clear()
             end = self._settled()
-            await self._reveal(end - end % self._batch)
+            await self._reveal(end - end % self._batch, retired)
 
     async def reveal_all(self) -> None:
         """Reveal every game that was played: nothing is left to play."""
-        await self._reveal(max(self._played, default=-1) + 1)
+        await self._reveal(max(self._played, default=-1) + 1, lambda decks: None)
 
     def close(self) -> None:
         """Close the file."""
         self._reveals.close()
 
-    async def _reveal(self, end: int) -> None:
+    async def _reveal(self, end: int, retired: Callable[[Collection[str]], None]) -> None:
         """Reveal the games of all set numbers below ``end``."""
         for number in sorted(number for number in self._played if number < end):
             packed = self._played.pop(number)
             step = _AT_ONCE * _PACKED.size
             for start in range(0, len(packed), step):
-                self._reveals.add(self._opened(number, packed[start : start + step]))
+                reveals = list(self._opened(number, packed[start : start + step]))
+                self._reveals.add(reveals)
+                retired({reveal.deck for reveal in reveals})
                 await asyncio.sleep(0)
         if end > self._revealed:
             self._reveals.sync()

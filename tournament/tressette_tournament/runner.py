@@ -238,7 +238,7 @@ class Runner:
             self._bots.failed(),
             self._watch_connections(),
             rate_now_and_then(self._fold.rate_each, self._standings, self._progress.note),
-            self._retirement.work(),
+            self._retirement.work(self._host.retired),
         )
 
     def _host_config(self) -> dict[str, Any]:

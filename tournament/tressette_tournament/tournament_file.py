@@ -103,7 +103,7 @@ from tressette.rules.events import FaultEffect, FaultKind
 from tressette.rules.presets import canonical_name, resolve
 from tressette.rules.ruleset import End, Partners, RuleSet
 
-from tressette_tournament.commands import search_path, why_not_found
+from tressette_tournament.commands import search_path, why_no_cpus, why_not_found
 from tressette_tournament.lineups import Copies, LineUp, Pairs, Seatings, Table, line_ups
 from tressette_tournament.sprt import Model, Sprt, SprtError
 from tressette_tournament.stop_rules import Stop
@@ -625,9 +625,9 @@ def _check_places(source: Source, tournament: Tournament) -> None:
         if file is not None and not os.path.isfile(file):
             source.problem(("server", key), f"there is no file {file}")
     for index, bot in enumerate(tournament.bots):
-        beyond = [cpu for cpu in bot.cpus if cpu not in _PROCESSORS]
-        if beyond:
-            source.problem(("bots", index, "cpus"), f"this machine has no processor {beyond[0]} for us")
+        no_cpus = why_no_cpus(bot.cpus)
+        if bot.cpus and no_cpus is not None:
+            source.problem(("bots", index, "cpus"), no_cpus)
         if bot.directory is None:
             continue
         if not os.path.isdir(bot.directory):
@@ -636,13 +636,6 @@ def _check_places(source: Source, tournament: Tournament) -> None:
         why = why_not_found(bot.command[0], bot.directory, search_path(dict(bot.environment)))
         if why is not None:
             source.problem(("bots", index, "command"), why)
-
-
-_PROCESSORS: Final = (
-    frozenset(os.sched_getaffinity(0))
-    if hasattr(os, "sched_getaffinity")
-    else frozenset(range(os.cpu_count() or 1))
-)
 
 
 def _check_tables(event: Section, tournament: Tournament) -> None:
