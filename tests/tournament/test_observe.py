@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -229,7 +230,14 @@ def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
     file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=20, concurrency=4)
     with command_run(file, "--json") as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
-        seen = json.loads(command("status", run.folder, "--json").stdout)
+
+        def status() -> dict[str, Any]:
+            found = json.loads(command("status", run.folder, "--json").stdout)
+            assert isinstance(found, dict)
+            return found
+
+        until(lambda: status()["running"]["count"], "a status written after the games had begun")
+        seen = status()
         assert (seen["state"], seen["at_work"], seen["pid"]) == ("running", True, run.process.pid)
         assert seen["games"]["total"] == 40
         assert 1 <= seen["running"]["count"] <= 4

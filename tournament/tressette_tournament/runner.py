@@ -157,7 +157,7 @@ class Runner:
     def _open(self, stack: ExitStack) -> None:
         """Read what earlier sessions have left, and say how far the event is."""
         event = self._event = open_event(self.tournament, extend=self._extend)
-        played_s, began = seconds_played(self.folder), self._clock()
+        began = self._clock()
         self._retirement = Retirement(event, self._rules, lambda: self._schedule.settled_sets)
         stack.callback(self._retirement.close)
         path = self.folder / "journal.jsonl"
@@ -171,6 +171,7 @@ class Runner:
             journal=read_rounds(path),
             write=stack.enter_context(Journal(path)).write if journalled else None,
         )
+        played_s = seconds_played(self.folder)
         self.ending = Ending(
             self.tournament,
             self._schedule,
