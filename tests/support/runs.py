@@ -106,6 +106,7 @@ class Notes:
         self.total = self.before = 0
         self.games: list[str] = []
         self.notes: list[str] = []
+        self.infos: list[str] = []
         self.out: set[str] = set()
         self.pools: list[PoolRatings] = []
         self.end: State | None = None
@@ -132,6 +133,9 @@ class Notes:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def info(self, text: str) -> None:
+        self.infos.append(text)
 
     def stopping(self, text: str) -> None:
         self.note(text)

@@ -255,7 +255,7 @@ def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
     kinds = [one["event"] for one in events if one["event"] != "standings"]
     assert kinds.count("stopping") == 1
     kinds.remove("stopping")
-    assert kinds == ["begin", "note", *["game"] * len(before), "ended"]
+    assert kinds == ["begin", "info", *["game"] * len(before), "ended"]
     assert events[-2]["event"] == "standings"
     assert last.startswith("Stopped before its end; go on with: "), "on standard error"
     assert command("stop", run.folder).returncode == 1

@@ -142,6 +142,10 @@ class LiveProgress(Tally):
         """See ``Progress``."""
         self._console.print(text, style="yellow", markup=False)
 
+    def info(self, text: str) -> None:
+        """See ``Progress``."""
+        self._console.print(text, markup=False, highlight=False)
+
     def stopping(self, text: str) -> None:
         """See ``Progress``."""
         super().stopping(text)
@@ -207,6 +211,10 @@ class PlainProgress(Tally):
         """See ``Progress``."""
         self._print(text)
 
+    def info(self, text: str) -> None:
+        """See ``Progress``."""
+        self._print(text)
+
     def stopping(self, text: str) -> None:
         """See ``Progress``."""
         super().stopping(text)
@@ -246,6 +254,9 @@ class QuietProgress(Tally):
     def note(self, text: str) -> None:
         """See ``Progress``."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def info(self, text: str) -> None:
+        """See ``Progress``; no trouble."""
 
     def stopping(self, text: str) -> None:
         """See ``Progress``."""
@@ -322,6 +333,10 @@ class JsonProgress(Tally):
     def note(self, text: str) -> None:
         """See ``Progress``."""
         self._write("note", text=text)
+
+    def info(self, text: str) -> None:
+        """See ``Progress``."""
+        self._write("info", text=text)
 
     def stopping(self, text: str) -> None:
         """See ``Progress``."""

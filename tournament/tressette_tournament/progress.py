@@ -59,7 +59,10 @@ class Progress(Protocol):
         """A bot takes part no more. why: a sentence for the organiser; logs: files with its output."""
 
     def note(self, text: str) -> None:
-        """Something the organiser should read."""
+        """Something the organiser should read: trouble, as a rule."""
+
+    def info(self, text: str) -> None:
+        """Something that anybody may want to know."""
 
     def stopping(self, text: str) -> None:
         """No game is begun any more, those under way finish. text: a sentence for the organiser."""
@@ -174,6 +177,9 @@ class Tally:
     def note(self, text: str) -> None:
         """See ``Progress``; adds nothing up."""
 
+    def info(self, text: str) -> None:
+        """See ``Progress``; adds nothing up."""
+
     def stopping(self, text: str) -> None:
         """See ``Progress``."""
         with self._guard:
@@ -262,6 +268,10 @@ class Several:
     def note(self, text: str) -> None:
         """See ``Progress``."""
         self._tell(lambda other: other.note(text))
+
+    def info(self, text: str) -> None:
+        """See ``Progress``."""
+        self._tell(lambda other: other.info(text))
 
     def stopping(self, text: str) -> None:
         """See ``Progress``."""

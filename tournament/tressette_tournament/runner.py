@@ -180,7 +180,7 @@ class Runner:
             lambda: played_s + self._clock() - began,
         )
         self._progress.begin(self._schedule.total_games, self._schedule.done_games)
-        self._progress.note(event.decks)
+        self._progress.info(event.decks)
         if event.ended is not None:
             self._end(event.ended)
         self._end_by_rule()
@@ -230,7 +230,7 @@ class Runner:
         if self._stopping:
             return
         if self._host.remote_address:
-            self._progress.note(f"remote bots connect to {self._host.remote_address}")
+            self._progress.info(f"remote bots connect to {self._host.remote_address}")
         self._away = dict.fromkeys((bot.name for bot in self.tournament.bots), self._clock())
         await self._bots.start()
         await _first_of(
@@ -315,7 +315,7 @@ class Runner:
     def _end(self, reason: str) -> None:
         self._ended = reason
         self._schedule.close()
-        self._progress.note(f"{reason}: no new deal set is begun, those that are open are finished")
+        self._progress.info(f"{reason}: no new deal set is begun, those that are open are finished")
 
     def _spec(self, game: Game) -> GameSpec:
         rules = self._rules[game.preset]
