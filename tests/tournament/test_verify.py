@@ -3,9 +3,11 @@ chains the lines anew."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +19,13 @@ from support.event_folders import event_folder, spec_of, write_ratings
 from support.runs import command_run, event, finish, result_lines, until
 from tressette.cli import main
 from tressette.record.manifest import write_manifest
+from tressette.record.reader import RecordError
 from tressette.record.reveals import Reveal
 from tressette.record.segments import Compressor, raw_lines
 from tressette.record.writer import FIRST_PREV
 from tressette_tournament.decks import event_commitment
+from tressette_tournament.verify import Checked
+from tressette_tournament.verify import verify as check
 
 Line = dict[str, Any]
 RESULTS = "results-0001.jsonl"
@@ -262,6 +267,62 @@ def test_deal_sets_that_disagree(folder: Path) -> None:
 def test_something_that_is_no_result(folder: Path) -> None:
     forge(folder / RESULTS, lambda line: line | {"ranks": [7, 7]} if line["game"] == "p0-l0-s0-g1" else line)
     assert any(f"{folder / RESULTS}, line 2: not the result of a game: ranks" in e for e in errors(folder))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One deal set, of which one game is forfeited."""
+    presets = {"tressette-due-duplicate": 1}
+    return event_folder(tmp_path_factory.mktemp("small"), presets, forfeit=lambda number: number == 1)
+
+
+def _fields() -> list[tuple[str, str, str]]:
+    """(file, kind, field) of every line that a small event has."""
+    with tempfile.TemporaryDirectory() as folder:
+        event_folder(Path(folder), {"tressette-due-duplicate": 1}, forfeit=lambda number: number == 1)
+        found = {
+            (name, line["kind"], field)
+            for name in (RESULTS, TRICKS)
+            for line in map(json.loads, raw_lines(Path(folder, name)))
+            for field in line
+        }
+    return sorted(one for one in found if one[2] not in ("seq", "prev"))  # those are made anew
+
+
+_OF_NO_RULE = {"versions", "think_ms", "net_ms", "duration_ms", "ended_unix_ms"}
+
+
+@pytest.mark.parametrize(
+    "value", ["gone", None, *(pytest.param(one, marks=pytest.mark.slow) for one in (3, "x", [], {}))], ids=str
+)
+def test_whatever_is_put_in_a_field_is_told_and_stops_nothing(
+    value: object, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tressette_tournament.verify.REACH", 100)
+    for name, kind, field in _fields():
+        folder = Path(shutil.copytree(small, tmp_path / f"{kind}-{field}"))
+
+        def forged(line: Line, kind: str = kind, field: str = field) -> Line:
+            if line["kind"] != kind or line.get(field) == value:
+                return line
+            changed = dict(line)
+            if value == "gone":
+                changed.pop(field, None)
+            elif field in line:
+                changed[field] = value
+            return changed
+
+        before = (folder / name).read_bytes()
+        forge(folder / name, forged)
+        write_manifest_if_it_can(folder)
+        found = list(check(folder, Checked()))
+        same = (folder / name).read_bytes() == before
+        assert found or same or field in _OF_NO_RULE, (name, kind, field, value)
+
+
+def write_manifest_if_it_can(folder: Path) -> None:
+    with contextlib.suppress(RecordError):
+        write_manifest(folder)
 
 
 # --- decks -----------------------------------------------------------------------------------------

@@ -124,12 +124,16 @@ def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) ->
         yield str(error)
     try:
         for game in read_games(folder, checked.torn):
+            place = f"{game.files[0]}, line {game.opening['seq']}"
             try:
                 secrets = None if decks is None else decks.secrets(game.opening)
                 check_game(game, secrets)
                 checked.decks += secrets is not None
             except ReplayDiffers as error:
-                yield f"{game.files[0]}, line {game.opening['seq']}: {error}"
+                yield f"{place}: {error}"
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+                # A line may be well chained and still lack what every writer puts in it.
+                yield f"{place}: game {game.opening['game']}: cannot be read: {error!r}"
             checked.games += 1
             checked.deals += sum(line["kind"] == "deal" for line in game.lines)
             checked.forfeits += any(line["kind"] == "cut" for line in game.lines)
