@@ -183,13 +183,18 @@ class _Replay:
         game = self._game
         recorded = [game.opening, *game.lines, *([game.result] if game.result is not None else [])]
         for position, (found, made) in enumerate(zip(recorded, written, strict=False)):
-            for name in {*found, *made}.difference(_NOT_OF_THE_RULES):
-                if found.get(name) != made.get(name) or (name in found) != (name in made):
-                    raise ReplayDiffers(
-                        self._id,
-                        f"{game.files[position].name}, line {found['seq']} ({found['kind']}): {name} is "
-                        f"{found.get(name)!r}, the rules give {made.get(name)!r}",
-                    )
+            differing = [
+                name
+                for name in {*found, *made}.difference(_NOT_OF_THE_RULES)
+                if found.get(name) != made.get(name) or (name in found) != (name in made)
+            ]
+            if differing:
+                name = min(differing)
+                raise ReplayDiffers(
+                    self._id,
+                    f"{game.files[position].name}, line {found['seq']} ({found['kind']}): {name} is "
+                    f"{found.get(name)!r}, the rules give {made.get(name)!r}",
+                )
         if len(recorded) != len(written):
             raise ReplayDiffers(self._id, f"{len(recorded)} lines recorded, the rules give {len(written)}")
 
