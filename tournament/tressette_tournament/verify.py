@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,21 +23,20 @@ from rich.progress import Progress
 from tressette.record.manifest import check_manifest, read_manifest, summary_of
 from tressette.record.reader import RecordError, read_lines, result_files
 from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, replay_game
-from tressette.record.reveals import Reveal, deck_matches, read_reveals
+from tressette.record.reveals import deck_matches, read_reveals
 from tressette.record.segments import segments
 
 from tressette_tournament.decks import deck_name, deck_seed, event_commitment, game_salt
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import GameResult, read
+from tressette_tournament.schedule import deck_number, game_parts
 
 ELO_TOLERANCE: Final = 0.01
 """By how much two ratings, errors or bounds in Elo may differ and be the same."""
 _TOLERANCE: Final = 1e-6
 """The same for scores, likelihoods and points per deal."""
 _IN_ELO: Final = frozenset({"rating", "error", "difference", "interval"})
-REACH: Final = 200_000
-"""How many deck numbers beyond the last one met are tried for a deck."""
 
 
 @dataclass(slots=True)
@@ -119,17 +119,21 @@ def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Ite
 def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
     decks = None
     try:
-        decks = KnownDecks(event_keys(folder), read_reveals(folder))
+        decks = KnownDecks.of(folder)
     except RecordError as error:
         yield str(error)
     try:
         for game in read_games(folder, checked.torn):
+            place = f"{game.files[0]}, line {game.opening['seq']}"
             try:
                 secrets = None if decks is None else decks.secrets(game.opening)
                 check_game(game, secrets)
                 checked.decks += secrets is not None
             except ReplayDiffers as error:
-                yield f"{game.files[0]}, line {game.opening['seq']}: {error}"
+                yield f"{place}: {error}"
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+                # A line may be well chained and still lack what every writer puts in it.
+                yield f"{place}: game {game.opening['game']}: cannot be read: {error!r}"
             checked.games += 1
             checked.deals += sum(line["kind"] == "deal" for line in game.lines)
             checked.forfeits += any(line["kind"] == "cut" for line in game.lines)
@@ -168,62 +172,55 @@ def _faults(game: RecordedGame) -> list[list[object]]:
     return [[bot, kind, times] for (bot, kind), times in sorted(count.items())]
 
 
+@dataclass(frozen=True, slots=True)
 class KnownDecks:
-    """What is known of the decks of an event: ``keys``, one for each of its stages, and what was revealed."""
+    """What is known of the decks of an event. keys: of its stages by their first deal set, empty if they are
+    secret; common_deals: as in its tournament file; revealed: seed and salt by game."""
 
-    def __init__(self, keys: Sequence[bytes], reveals: Iterable[Reveal]) -> None:
-        self._keys = keys
-        self._revealed = {one.game: (one.seed, one.salt) for one in reveals}
-        # Of each key and hash of rules, the numbers of the decks by their names, as far as they were needed.
-        self._names: dict[tuple[bytes, str], dict[str, int]] = defaultdict(dict)
-        self._met: Counter[tuple[bytes, str]] = Counter()
+    keys: Mapping[int, bytes]
+    common_deals: bool
+    revealed: Mapping[str, tuple[bytes, bytes]]
+
+    @classmethod
+    def of(cls, folder: Path) -> KnownDecks:
+        """Those of a run: its keys from event.json (public, or told at the end) or event.key, its reveals.
+        Raises RecordError for what is damaged, or is not what the event was committed to."""
+        file = folder / "event.json"
+        try:
+            stages = json.loads(file.read_bytes())["stages"] if file.exists() else []
+            told = [stage.get("key") for stage in stages]
+            if None in told:
+                secret = folder / "event.key"
+                told = secret.read_text(encoding="ascii").split() if secret.exists() else []
+            keys: dict[int, bytes] = {}
+            for stage, key in zip(stages, map(bytes.fromhex, told), strict=bool(told)):
+                if event_commitment(key) != stage["commitment"]:
+                    raise RecordError(f"{file}: commitment {stage['commitment']} is not that of the key")
+                keys[int(stage["first_set"])] = key
+            toml = folder / "tournament.toml"
+            event = tomllib.loads(toml.read_text(encoding="utf-8"))["tournament"] if toml.exists() else {}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RecordError(f"{file} or {folder / 'tournament.toml'}: cannot be read: {error!r}") from error
+        revealed = {one.game: (one.seed, one.salt) for one in read_reveals(folder)}
+        return cls(keys, bool(event.get("common_deals", True)), revealed)
 
     def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
-        """Deck seed and salt of the game with this ``match`` line, None if nothing is known. Raises
-        ReplayDiffers if its deck is none of the event with these keys, or another than was revealed."""
-        game, rules_hash, name = opening["game"], opening["rules_hash"], opening["deck"]
-        revealed = self._revealed.get(game)
-        if not self._keys:
+        """Deck seed and salt of the game with this ``match`` line, None if they are not known. Raises
+        ReplayDiffers if its deck is not the one of its deal set, or another one was revealed."""
+        game, rules_hash = opening["game"], opening["rules_hash"]
+        revealed = self.revealed.get(game)
+        if not self.keys:
             return revealed
-        for key in self._keys:
-            number = self._number(key, rules_hash, name)
-            if number is not None:
-                secrets = deck_seed(key, rules_hash, number), game_salt(key, game)
-                if revealed not in (None, secrets):
-                    raise ReplayDiffers(game, "another deck was revealed than it has")
-                return secrets
-        raise ReplayDiffers(game, f"deck {name} is none of this event")
-
-    def _number(self, key: bytes, rules_hash: str, name: str) -> int | None:
-        """The deck number behind a name. Decks are met nearly in the order of their numbers."""
-        names = self._names[key, rules_hash]
-        while name not in names and len(names) < self._met[key, rules_hash] + REACH:
-            names[deck_name(key, rules_hash, len(names))] = len(names)
-        number = names.get(name)
-        if number is not None:
-            self._met[key, rules_hash] = max(self._met[key, rules_hash], number)
-        return number
-
-
-def event_keys(folder: Path) -> list[bytes]:
-    """The keys of the event of a run, as far as they are at hand: of public decks or told at the end
-    (event.json), or still secret (event.key). Raises RecordError where one is not what it was committed to.
-    """
-    try:
-        stages = json.loads((folder / "event.json").read_bytes())["stages"]
-        told = [stage.get("key") for stage in stages]
-        commitments = [stage["commitment"] for stage in stages]
-        secret = folder / "event.key"
-        kept = secret.read_text(encoding="ascii").split() if secret.exists() else []
-        keys = [bytes.fromhex(key) for key in (kept if None in told else told)]
-        for key, wanted in zip(keys, commitments, strict=bool(keys)):
-            if event_commitment(key) != wanted:
-                raise RecordError(f"{folder / 'event.json'}: commitment {wanted} is not that of the key")
-    except FileNotFoundError:
-        return []
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RecordError(f"{folder / 'event.json'}: cannot be read: {error!r}") from error
-    return list(dict.fromkeys(keys))  # those of public decks are all the same
+        _, _, line_up, set_number, _ = game_parts(game)
+        key = self.keys[max(first for first in self.keys if first <= set_number)]
+        number = deck_number(set_number, line_up, common_deals=self.common_deals)
+        name = deck_name(key, rules_hash, number)
+        if opening["deck"] != name:
+            raise ReplayDiffers(game, f"its deck is {opening['deck']!r}, that of its deal set is {name!r}")
+        secrets = deck_seed(key, rules_hash, number), game_salt(key, game)
+        if revealed not in (None, secrets):
+            raise ReplayDiffers(game, "another deck was revealed than it has")
+        return secrets
 
 
 # --- files and ratings -----------------------------------------------------------------------------

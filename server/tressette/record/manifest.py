@@ -109,9 +109,14 @@ def _totals(folder: Path) -> dict[str, int]:
     games = deals = forfeits = 0
     for line in read_results(folder):
         games += 1
-        deals += line.get("deals", 0)
+        deals += _count(line.get("deals"))
         forfeits += line.get("forfeit") is not None
     return {"games": games, "deals": deals, "forfeits": forfeits}
+
+
+def _count(value: object) -> int:
+    """Zero for what is no number: what the results say is not the manifest's business."""
+    return value if isinstance(value, int) else 0
 
 
 def _files(folder: Path) -> list[Path]:

@@ -81,7 +81,7 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
     """
     results = {
         # Copied, since what orjson returns keeps a buffer of several kilobytes.
-        (line["game"], line["attempt"]): (path, memoryview(orjson.dumps(line)).tobytes())
+        game_of(path, line["seq"], line): (path, memoryview(orjson.dumps(line)).tobytes())
         for path in result_files(folder)
         for line in read_lines(path, torn)
     }
@@ -89,15 +89,16 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[Recorded
         open_games: dict[tuple[str, int], RecordedGame] = {}
         for path in paths:
             for number, line in enumerate(read_lines(path, torn), start=1):
-                if line["kind"] == SEGMENT:
+                kind = line.get("kind")
+                if kind == SEGMENT:
                     continue
                 key = game_of(path, number, line)
-                if line["kind"] == "match":
+                if kind == "match":
                     result = orjson.loads(results[key][1]) if key in results else None
                     open_games[key] = RecordedGame(line, result=result, files=[path])
                     continue
-                if key not in open_games or line["kind"] not in ("trick", "deal", "void", "cut"):
-                    raise DamagedRecord(path, number, f"a {line['kind']!r} line outside any game")
+                if key not in open_games or kind not in ("trick", "deal", "void", "cut"):
+                    raise DamagedRecord(path, number, f"a {kind!r} line outside any game")
                 game = open_games[key]
                 game.lines.append(line)
                 game.files.append(path)
@@ -182,13 +183,18 @@ class _Replay:
         game = self._game
         recorded = [game.opening, *game.lines, *([game.result] if game.result is not None else [])]
         for position, (found, made) in enumerate(zip(recorded, written, strict=False)):
-            for name in {*found, *made}.difference(_NOT_OF_THE_RULES):
-                if found.get(name) != made.get(name):
-                    raise ReplayDiffers(
-                        self._id,
-                        f"{game.files[position].name}, line {found['seq']} ({found['kind']}): {name} is "
-                        f"{found.get(name)!r}, the rules give {made.get(name)!r}",
-                    )
+            differing = [
+                name
+                for name in {*found, *made}.difference(_NOT_OF_THE_RULES)
+                if found.get(name) != made.get(name) or (name in found) != (name in made)
+            ]
+            if differing:
+                name = min(differing)
+                raise ReplayDiffers(
+                    self._id,
+                    f"{game.files[position].name}, line {found['seq']} ({found['kind']}): {name} is "
+                    f"{found.get(name)!r}, the rules give {made.get(name)!r}",
+                )
         if len(recorded) != len(written):
             raise ReplayDiffers(self._id, f"{len(recorded)} lines recorded, the rules give {len(written)}")
 
