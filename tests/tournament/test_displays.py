@@ -81,7 +81,7 @@ def a_long_night(clock: Clock) -> Tally:
 def test_the_screen_has_the_figures_first_and_never_too_many_lines(height: int) -> None:
     lines = screen(a_long_night(Clock()).figures(), height)
     assert len(lines) <= height
-    assert lines[0].startswith("games: 65 of 1000000, 2.0/s, 5 d ")
+    assert lines[0].startswith("games: 65 of 1000000, 2.0/s, faults: 60")
     text = "\n".join(lines)
     assert height < 10 or all(word in text for word in ("stopping", "lost: ", "faults", "running: 200"))
     assert height < 24 or text.count(" ± ") >= 10
@@ -128,7 +128,7 @@ def test_it_fits_every_terminal(width: int, height: int) -> None:
     last_drawing = lines[-height - 1 :]
     assert len([line for line in last_drawing if line]) <= height
     if width >= 40:
-        words = ("games: 65 of 1000000", "stopping: ", "preset-", "lost: ", "faults", "running: 200")
+        words = ("games: 65 of 1000000", "stopping when", "preset-", "lost: ", "faults", "running: 200")
         assert all(word in "\n".join(last_drawing) for word in words)
 
 

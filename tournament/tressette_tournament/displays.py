@@ -108,7 +108,7 @@ def screen(figures: Figures, height: int) -> list[str]:
     few = max(1, height // 8)
     head = [games_text(figures)]
     if figures.state is not State.RUNNING:
-        head.append(f"{figures.state}: {figures.reason}" if figures.reason else str(figures.state))
+        head.append(figures.reason or figures.state)
     tail = [*lost_lines(figures, few), *fault_lines(figures, few), *running_lines(figures, 1 + few)]
     middle = standing_lines(figures.pools, max(0, height - len(head) - len(tail)))
     return [*head, *middle, *tail][:height]

@@ -96,9 +96,10 @@ class Figures:
 
     total: games in all, None if not known. done: with a result, those of earlier sessions included. session:
     finished in this session. returned: in this session cancelled or cut off. rate: games a second over the
-    last RECENT_S seconds, None before any time has passed. seconds_left: None where nothing can be said.
-    running: how many games are with the host; longest: those that have been there longest, LONGEST at most.
-    faults: (bot, kind, count) of the games of this session, bots with most faults first. pools: as last told.
+    last RECENT_S seconds, None before any time has passed. seconds_left: None where nothing can be said, and
+    once it is to stop. running: how many games are with the host; longest: those that have been there
+    longest, LONGEST at most. faults: (bot, kind, count) of the games of this session, bots with most faults
+    first. pools: as last told.
     """
 
     state: State
@@ -200,7 +201,7 @@ class Tally:
             rate = self._in_recent / elapsed if elapsed > 0 else None
             # Of a knockout not all games may have been known at the beginning.
             total = None if self._total is None else max(self._total, self._done)
-            left = None if total is None else total - self._done
+            left = total - self._done if total is not None and self._state is State.RUNNING else None
             by_bot: Counter[str] = Counter()
             for (bot, _), count in self._faults.items():
                 by_bot[bot] += count

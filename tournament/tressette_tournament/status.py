@@ -289,7 +289,7 @@ class RunStatus:
             session=games["session"],
             returned=games["returned"],
             rate=games["rate"],
-            seconds_left=games["seconds_left"],
+            seconds_left=games["seconds_left"] if state is State.RUNNING else None,
             running=kept["running"]["count"],
             longest=tuple(
                 RunningGame(
