@@ -476,7 +476,7 @@ def _peak_bytes(deal_sets: int, games: int, done: int = 0) -> int:
         for _ in range(games):
             game = schedule.issue()
             assert game is not None
-            schedule.fix(game.id, result_of(game))
+            schedule.fix(game.id, any_result)  # no matter which: this format does not look at results
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -491,6 +491,7 @@ def test_memory_growing_with_scheduled_games() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_million_games_take_half_a_megabyte() -> None:
     assert _peak_bytes(deal_sets=20_000, games=1_000_000) < 500_000
 
