@@ -454,9 +454,10 @@ class Schedule:
             members = self._batch(layout, range(begin, end))
             if not self._closed:
                 self._planned_below = layout[end][1] if end < sets else max(layout.end, self._planned_below)
-            for member, index in _spread(members):
-                if index in member.to_play:
-                    yield member, index
+            if any(member.to_play for member in members):
+                for member, index in _spread(members):
+                    if index in member.to_play:
+                        yield member, index
 
     def _batch(self, layout: _Layout, positions: range) -> list[_DealSet]:
         """The sets at these positions. Those begun but not complete before a resume are open."""
