@@ -161,7 +161,7 @@ def test_the_status_tells_how_it_ended(
 ) -> None:
     async def run(self: Runner) -> Outcome:
         write_results(self.folder, some_games(4))
-        self.lost, self.left_out = {"slow", "bad"}, 7
+        self.lost, self.left_out = {"slow": "asleep", "bad": "broken"}, 7
         return outcome
 
     monkeypatch.setattr(Runner, "run", run)

@@ -1,7 +1,7 @@
 """A rehearsal before the night: a few games of each bot of a tournament file against the reference bots.
 
 Every bot is a challenger against a field of reference bots, at the tables, with the clocks and the fault
-policies of the file. A bot is **sound** if it played all its games without a fault and its processes never
+policies of the file. A bot **passes** if it played all its games without a fault and its processes never
 ended by themselves. Whom a bot meets in the event itself plays no part: a check between two copies of a bot
 that never answers would find nothing but draws.
 """
@@ -9,11 +9,12 @@ that never answers would find nothing but draws.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from tressette_tournament.processes import logs_of
 from tressette_tournament.results import GameResult
 from tressette_tournament.stop_rules import Stop
 from tressette_tournament.tournament_file import Bot, Format, Tournament
@@ -25,20 +26,38 @@ _TABLES_EACH: Final = 2
 
 @dataclass(slots=True)
 class BotCheck:
-    """What one bot did. games: with a result; faults: by kind, as recorded; ends: how often one of its
-    processes ended by itself; lost: why it was given up, None if it was not; logs: its output."""
+    """What one bot did. games: with a result; faults: by kind, as recorded; failures: how often one of its
+    processes ended by itself or did not connect; lost: why it was given up, None if it was not; logs: its
+    output."""
 
     bot: str
     games: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    ends: int = 0
+    failures: int = 0
     lost: str | None = None
     logs: tuple[Path, ...] = ()
 
     @property
-    def sound(self) -> bool:
+    def passes(self) -> bool:
         """Whether nothing was wrong with it."""
-        return self.games > 0 and not self.faults and not self.ends and self.lost is None
+        return self.games > 0 and not self.faults and not self.failures and self.lost is None
+
+    @property
+    def text(self) -> str:
+        """What there is to say of it, in a line or two."""
+        if self.passes:
+            return f"{self.bot}: passes, {self.games} games"
+        wrong = [f"{kind} {count}" for kind, count in sorted(self.faults.items())]
+        if self.failures:
+            wrong.append(f"its processes failed {self.failures} times")
+        if self.lost is not None:
+            wrong.append(self.lost)
+        elif not self.games:
+            wrong.append("it played no game")
+        logs = "".join(f"\n  {log}" for log in self.logs)
+        return f"{self.bot}: does not pass, {self.games} games: {'; '.join(wrong)}" + (
+            f"\n  its output is in:{logs}" if logs else ""
+        )
 
 
 def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournament:
@@ -73,17 +92,20 @@ def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournamen
 def checked(
     bots: Iterable[Bot],
     results: Iterable[GameResult],
-    ends: Mapping[str, int],
+    failures: Mapping[str, int],
     lost: Mapping[str, str],
-    logs: Mapping[str, Sequence[Path]],
+    logs: Path,
 ) -> list[BotCheck]:
     """What each of the bots did in a rehearsal; those of the field are left out.
 
-    ends, lost, logs: by bot, as in BotCheck.
+    failures, lost: by bot, as in BotCheck. logs: folder of the logs of all processes.
     """
     found = {
         bot.name: BotCheck(
-            bot.name, ends=ends.get(bot.name, 0), lost=lost.get(bot.name), logs=tuple(logs.get(bot.name, ()))
+            bot.name,
+            failures=failures.get(bot.name, 0),
+            lost=lost.get(bot.name),
+            logs=tuple(logs_of(logs, bot.name)),
         )
         for bot in bots
         if bot.challenger

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +16,16 @@ from rich.console import Console
 from tressette.record.reader import RecordError
 from tressette_bot.bots import REFERENCE_BOTS
 
+from tressette_tournament.check import checked, rehearsal
 from tressette_tournament.displays import display_for
+from tressette_tournament.formats import FormatError
 from tressette_tournament.invocation import called
+from tressette_tournament.journal import JournalError
 from tressette_tournament.local_host import HostFailed
 from tressette_tournament.observe import status_, stop
 from tressette_tournament.progress import Several
 from tressette_tournament.ratings import PoolRatings, rate
-from tressette_tournament.report import as_json, print_tables
+from tressette_tournament.report import as_json, print_sprt, print_stop, print_tables, sprt_as_json
 from tressette_tournament.results import GameResult, read
 from tressette_tournament.runner import Outcome, RunError, Runner
 from tressette_tournament.status import StatusFile
@@ -45,6 +49,14 @@ tournament.add_command(status_)
 tournament.add_command(stop)
 
 
+_QUIET = click.option(
+    "--quiet", is_flag=True, help="Say nothing but trouble, on standard error, and the final tables."
+)
+_JSON = click.option(
+    "--json", "as_data", is_flag=True, help="Print events as JSON lines in place of everything else."
+)
+
+
 @tournament.command("run")
 @click.argument("file", type=_FILE)
 @click.option(
@@ -53,12 +65,13 @@ tournament.add_command(stop)
     help="Folder of the run, in place of the file's own `output`.",
 )
 @click.option(
-    "--quiet", is_flag=True, help="Say nothing but trouble, on standard error, and the final tables."
+    "--extend",
+    is_flag=True,
+    help="Have the run in the folder grow by what FILE has more: bots at its end, deal sets, another [stop].",
 )
-@click.option(
-    "--json", "as_data", is_flag=True, help="Print events as JSON lines in place of everything else."
-)
-def run_(file: Path, output: Path | None, quiet: bool, as_data: bool) -> None:
+@_QUIET
+@_JSON
+def run_(file: Path, output: Path | None, extend: bool, quiet: bool, as_data: bool) -> None:
     """Play the tournament that FILE (TOML) describes and print its ratings.
 
     The folder of the run holds the resolved file, the record of every trick, and the bots' output. Started
@@ -70,37 +83,105 @@ def run_(file: Path, output: Path | None, quiet: bool, as_data: bool) -> None:
     A bot that keeps ending, or that stays away for five minutes, is named with its output; its games that
     were not begun are left out and the others are played. The same command plays them later.
 
-    On a terminal the run is shown live, elsewhere by a line every so often. From another terminal `tressette
-    tournament status DIR` shows it and `tressette tournament stop DIR` stops it; DIR/status.json is for
-    programs. With --json standard output has one JSON object a line, with `event` one of begin, game,
-    standings, lost, note, stopping, ended.
+    FILE may not differ from the one that the run was begun with. With --extend it may have more: what was
+    played is kept, further deal sets and bots play on decks that nobody has seen.
 
     \b
     Exit status:
-      0  every game has a result
+      0  every game has a result, or a stop rule has ended the event
       1  the run failed or the file was refused
       2  the command line was wrong
       3  it was stopped before its end
       4  it ended, but games of bots that were lost are left out
     """
     where = [] if output is None else ["--output", str(output)]
-    again = shlex.join([*called(), "tournament", "run", str(file), *where])
+    _run(_load(file, output), ["run", str(file), *where], extend=extend, quiet=quiet, as_data=as_data)
+
+
+@tournament.command()
+@click.argument("folder", metavar="DIR", type=_FOLDER)
+@_QUIET
+@_JSON
+def resume(folder: Path, quiet: bool, as_data: bool) -> None:
+    """Go on with the run in DIR, as it was begun.
+
+    The same as `tressette tournament run` with the file of that run, for which there is a copy in DIR.
+
+    \b
+    Exit status: that of `tressette tournament run`; 1 also if DIR holds no run.
+    """
+    file = folder / "tournament.toml"
+    if not file.is_file():
+        raise click.ClickException(f"{folder} holds no run: there is no {file.name} in it")
+    _run(_load(file, folder), ["resume", str(folder)], extend=False, quiet=quiet, as_data=as_data)
+
+
+@tournament.command()
+@click.argument("file", type=_FILE)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the games of the check.  [default: the file's own `output` with -check and the time]",
+)
+@click.option(
+    "--sets",
+    type=click.IntRange(1, 1000),
+    default=2,
+    show_default=True,
+    help="Deal sets that each bot plays at each table.",
+)
+@_QUIET
+def check(file: Path, output: Path | None, sets: int, quiet: bool) -> None:
+    """Play a few games of each bot in FILE against the reference bots, and report what goes wrong.
+
+    For the evening before a long run. Every preset of FILE is played, with its clocks and fault policies. A
+    bot passes if it played all its games without a fault and none of its processes ended by itself; of every
+    other one it is said what was wrong, and where its output is. Remote bots are waited for.
+
+    \b
+    Exit status:
+      0  every bot passes
+      1  a bot does not pass, or the check failed or the file was refused
+      2  the command line was wrong
+      3  it was stopped before its end
+    """
+    event = _load(file, None)
+    output = output or Path(f"{event.output}-check-{time.strftime('%Y%m%d-%H%M%S')}")
+    if output.exists() and any(output.iterdir()):
+        raise click.ClickException(f"{output} is not empty: a check begins anew")
+    event = rehearsal(event, output.resolve(), sets)
+    console = Console()
+    with _as_errors(), _sigterm_as_interrupt():
+        with display_for(console, quiet=quiet, as_json=False) as display:
+            runner = Runner(event, Several(display, StatusFile(output, event.name)))
+            outcome = asyncio.run(runner.run())
+        if outcome is Outcome.STOPPED:
+            _say(console, "Stopped before its end: nothing was found out.")
+            raise SystemExit(_STOPPED)
+        found = checked(event.bots, read(output), runner.failures, runner.lost, output / "logs" / "bots")
+    for one in found:
+        _say(console, one.text)
+    if not all(one.passes for one in found):
+        raise SystemExit(1)
+
+
+def _run(event: Tournament, words: list[str], *, extend: bool, quiet: bool, as_data: bool) -> None:
+    """Play, show the ratings, and end with the status of ``run``. words: how to call it again."""
     if quiet and as_data:
         raise click.UsageError("--quiet and --json exclude each other")
     # Events have standard output to themselves.
     console, shown = Console(stderr=as_data or quiet), Console(quiet=as_data)
+    again = shlex.join([*called(), "tournament", *words])
+    folder = Path(event.output)
     try:
-        with _sigterm_as_interrupt():
-            event = _load(file, output)
-            folder = Path(event.output)
+        with _as_errors(), _sigterm_as_interrupt():
             with display_for(shown, quiet=quiet, as_json=as_data) as display:
-                runner = Runner(event, Several(display, StatusFile(folder, event.name)))
+                runner = Runner(event, Several(display, StatusFile(folder, event.name)), extend=extend)
                 outcome = asyncio.run(runner.run())
             _show(folder, shown)
+            _show_ending(runner, shown)
     except KeyboardInterrupt:  # before the runner has begun to listen for it, or after
         outcome = Outcome.STOPPED
-    except (RunError, HostFailed, RecordError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     if outcome is Outcome.STOPPED:
         _say(console, f"Stopped before its end; go on with: {again}")
         raise SystemExit(_STOPPED)
@@ -108,6 +189,28 @@ def run_(file: Path, output: Path | None, quiet: bool, as_data: bool) -> None:
         lost = ", ".join(sorted(runner.lost))
         _say(console, f"Left out, because of {lost}: {runner.left_out} games; play them with: {again}")
         raise SystemExit(_INCOMPLETE)
+
+
+@contextmanager
+def _as_errors() -> Iterator[None]:
+    """Have what a run raises told in one line."""
+    try:
+        yield
+    except (RunError, HostFailed, JournalError, FormatError, RecordError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _show_ending(runner: Runner, console: Console) -> None:
+    """Why the event ended early, the test of an SPRT, the places of a knockout."""
+    if runner.ended:
+        print_stop(runner.ended, console)
+    if runner.test is not None:
+        a, b = (bot.name for bot in runner.tournament.bots)
+        print_sprt(a, b, runner.test, console)
+        data = json.dumps(sprt_as_json(a, b, runner.test), indent=2)
+        (runner.folder / "sprt.json").write_text(data + "\n", encoding="utf-8")
+    for preset, places in runner.placings():
+        _say(console, f"{preset}: " + ", ".join(f"{place}. {bot}" for place, bot in places))
 
 
 @click.command()

@@ -6,7 +6,6 @@ Games and deal sets are counted as they are opened; results of earlier sessions 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from typing import Final
 
 from tressette_tournament.lineups import seatings
 from tressette_tournament.ratings import RatingFold
@@ -29,16 +28,21 @@ class Ending:
         earlier: Callable[[], Iterable[GameResult]],
         seconds: Callable[[], float],
     ) -> None:
-        self.test: Final = _Test(tournament, schedule) if tournament.sprt is not None else None
-        self._rules = StopRules(tournament.stop, None if self.test is None else self.test.test)
+        self._decks = _Decks(tournament, schedule) if tournament.sprt is not None else None
+        self._rules = StopRules(tournament.stop, self.test)
         self._fold = fold
         self._seconds = seconds
         self._bots = [(choice.name, bot.name) for choice in tournament.presets for bot in tournament.bots]
         self._open = set(fold.open_sets)
         self._deal_sets, self._games = fold.begun
-        if self.test is not None:
+        if self._decks is not None:
             for result in earlier():
-                self.test.add(result)
+                self._decks.add(result)
+
+    @property
+    def test(self) -> SequentialTest | None:
+        """The test of an SPRT."""
+        return None if self._decks is None else self._decks.test
 
     def issued(self, game: Game) -> None:
         """A game is about to be played."""
@@ -51,8 +55,8 @@ class Ending:
         """A game has its result. set_over: whether it was the last of its deal set."""
         if set_over:
             self._open.discard(result.deal_set)
-        if self.test is not None:
-            self.test.add(result)
+        if self._decks is not None:
+            self._decks.add(result)
 
     def reason(self, lost: Container[str]) -> str | None:
         """Why no new deal set is to be opened, in words, or None. lost: bots that take part no more."""
@@ -65,7 +69,7 @@ class Ending:
         )
 
 
-class _Test:
+class _Decks:
     """Feeds the sequential test: all games of a deck are one of its sets."""
 
     def __init__(self, tournament: Tournament, schedule: Schedule) -> None:

@@ -53,6 +53,14 @@ def log_of(logs: Path, process: str) -> Path:
     return logs / f"{process}.log"
 
 
+def logs_of(logs: Path, bot: str) -> list[Path]:
+    """All logs of a bot's processes, by instance and generation."""
+    form = re.compile(re.escape(bot) + r"-(\d+)\.(\d+)\.log")
+    found = {path: form.fullmatch(path.name) for path in logs.iterdir()} if logs.is_dir() else {}
+    numbers = {path: (int(match[1]), int(match[2])) for path, match in found.items() if match is not None}
+    return sorted(numbers, key=numbers.__getitem__)
+
+
 @dataclass(slots=True)
 class BotProcess:
     """One instance of a bot and its newest process. logs: the folder of its logs; token: what that process

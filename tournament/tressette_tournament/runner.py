@@ -36,7 +36,7 @@ from tressette.rules.ruleset import RuleSet
 from tressette_tournament.decks import deck_name, deck_seed, game_salt
 from tressette_tournament.ending import Ending
 from tressette_tournament.folder import Event, RunError, open_event, open_keys, say_ended, working
-from tressette_tournament.formats import Rated, Ratings, Stage, format_of
+from tressette_tournament.formats import Knockout, Ladder, Rated, Ratings, Rounds, Stage, format_of
 from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
@@ -45,6 +45,7 @@ from tressette_tournament.ratings import PoolRatings, RatingFold
 from tressette_tournament.results import GameResult, read_games
 from tressette_tournament.retirement import Retirement
 from tressette_tournament.schedule import Game, Schedule
+from tressette_tournament.sprt import SequentialTest
 from tressette_tournament.standings import rate_now_and_then
 from tressette_tournament.tournament_file import Format, Tournament
 
@@ -68,8 +69,9 @@ class Runner:
     """One session of one run. extend: whether the event may grow by what the file has more. host, processes:
     what plays the games and what starts the bots; clock: seconds, monotonic.
 
-    lost: the bots that take part no more; left_out: games without a result because of them. ending: its stop
-    rules and, of an SPRT, its test; from the beginning of ``run`` on. late_s: as LATE_S; away_s: how long a
+    lost: the bots that take part no more, and why; left_out: games without a result because of them.
+    failures: of processes, by bot; ended: why a stop rule has ended the event, or empty. test: of an
+    SPRT, once ``run`` has begun. late_s: as LATE_S; away_s: how long a
     bot may be away; both may be changed.
     """
 
@@ -85,9 +87,11 @@ class Runner:
     ) -> None:
         self.tournament = tournament
         self.folder = Path(tournament.output)
-        self.lost: set[str] = set()
+        self.lost: dict[str, str] = {}
         self.left_out = 0
-        self.ending: Ending
+        self.failures: Counter[str] = Counter()
+        self.ended = ""
+        self.test: SequentialTest | None = None
         self.late_s, self.away_s = LATE_S, float(tournament.place.away_s)
         self._progress = progress
         self._extend = extend
@@ -104,11 +108,12 @@ class Runner:
         self._away: dict[str, float] = {}  # since when, by the clock
         self._changed = asyncio.Event()
         self._stopping = False
-        self._ended = ""
         self._fold = RatingFold()
         self._rated: Sequence[PoolRatings] = ()
         self._event: Event
+        self._format: Rounds | Ladder | None = None
         self._schedule: Schedule
+        self._ending: Ending
         self._retirement: Retirement
         self._host: LocalHost
         self._bots: BotProcesses
@@ -140,6 +145,12 @@ class Runner:
                 self._progress.ended(State(outcome), self._reason(outcome))
                 return outcome
 
+    def placings(self) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+        """Of a knockout the places by preset, best first, as far as they are known; otherwise nothing."""
+        if isinstance(self._format, Knockout):
+            for preset, choice in enumerate(self.tournament.presets):
+                yield choice.name, self._format.placings(preset, self._schedule.history)
+
     def _outcome(self) -> Outcome:
         if self._schedule.finished and not self._stopping:
             return Outcome.INCOMPLETE if self.left_out else Outcome.COMPLETE
@@ -150,7 +161,7 @@ class Runner:
     def _reason(self, outcome: Outcome) -> str:
         if outcome is Outcome.INCOMPLETE:
             return f"{self.left_out} games are left out, because of {', '.join(sorted(self.lost))}"
-        return self._ended
+        return self.ended
 
     # -- the folder -----------------------------------------------------------------------------
 
@@ -163,22 +174,24 @@ class Runner:
         path = self.folder / "journal.jsonl"
         journalled = self.tournament.format in (Format.SWISS, Format.KNOCKOUT, Format.LADDER)
         stages = [Stage(stage.bots, stage.deal_sets, stage.first_set) for stage in event.stages]
+        event_format = self._format = format_of(self.tournament, stages=stages, ratings=self._ladder_ratings)
         self._schedule = Schedule(
             self.tournament,
-            format_of(self.tournament, stages=stages, ratings=self._ladder_ratings),
+            event_format,
             done=self._earlier(),
             attempts=begun_attempts(self.folder),
             journal=read_rounds(path),
             write=stack.enter_context(Journal(path)).write if journalled else None,
         )
         played_s = seconds_played(self.folder)
-        self.ending = Ending(
+        self._ending = Ending(
             self.tournament,
             self._schedule,
             self._fold,
             lambda: read_games(self.folder),
             lambda: played_s + self._clock() - began,
         )
+        self.test = self._ending.test
         self._progress.begin(self._schedule.total_games, self._schedule.done_games)
         self._progress.info(event.decks)
         if event.ended is not None:
@@ -286,8 +299,8 @@ class Runner:
                 game = self._schedule.issue()
                 if game is None:
                     break
-                self.ending.issued(game)
-                absent = self.lost.intersection(game.seats)
+                self._ending.issued(game)
+                absent = self.lost.keys() & set(game.seats)
                 if absent and not (self._refusals_count and len(absent) == 1):
                     self._leave_out(game)
                     await asyncio.sleep(0)  # there may be a million of them
@@ -308,12 +321,12 @@ class Runner:
 
     def _end_by_rule(self) -> None:
         """Open no new deal sets if a stop rule says so."""
-        if not self._ended and (reason := self.ending.reason(self.lost)) is not None:
+        if not self.ended and (reason := self._ending.reason(self.lost)) is not None:
             say_ended(self._event, reason)
             self._end(reason)
 
     def _end(self, reason: str) -> None:
-        self._ended = reason
+        self.ended = reason
         self._schedule.close()
         self._progress.info(f"{reason}: no new deal set is begun, those that are open are finished")
 
@@ -365,7 +378,7 @@ class Runner:
             del self._in_set[result.deal_set]
         self._schedule.fix(result.game, result)
         self._fold.add(result)
-        self.ending.finished(result, set_over=set_over)
+        self._ending.finished(result, set_over=set_over)
         self._retirement.played(result.game)
         self._retirement.look()
         self._progress.finished(result)
@@ -397,7 +410,7 @@ class Runner:
         """Have a bot take part in no further game; the others play on."""
         if bot in self.lost:
             return
-        self.lost.add(bot)
+        self.lost[bot] = why
         self._schedule.connected(bot, False)
         self._cancel_games_of(bot)
         self._changed.set()
@@ -414,6 +427,7 @@ class Runner:
 
     def crashed(self, one: BotProcess) -> None:
         """See ``processes.Listener``."""
+        self.failures[one.bot.name] += 1
         self._host.crashed(one.id)
 
     def recycled(self, one: BotProcess) -> None:
@@ -443,12 +457,12 @@ class Runner:
                 limit = self.away_s
                 if bot not in self._seen:
                     limit = limits.get(bot, limit)
-                if ladder:
+                if ladder or bot in self.lost:
                     continue
                 if now - since >= limit:
                     del self._away[bot]
                     self._lose(bot, f"{state}, for {limit:g} s; its games are left out.{output}")
-                elif now - since >= self.late_s and bot not in named | self.lost:
+                elif now - since >= self.late_s and bot not in named:
                     named.add(bot)
                     self._progress.note(f"{state}; the run waits for it.{output}")
 
