@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 
-from tressette_tournament.lineups import seatings
+from tressette_tournament.lineups import fill, seatings
 from tressette_tournament.ratings import RatingFold
 from tressette_tournament.results import GameResult
 from tressette_tournament.schedule import Game, Schedule
@@ -77,7 +77,7 @@ class _Decks:
         (preset,) = tournament.presets
         table, rules = tournament.table(preset), preset.rules
         self._a, self._b = (bot.name for bot in tournament.bots)
-        line_ups = tournament.line_ups(preset)
+        line_ups = fill(table, (self._a, self._b))
         self._line_ups = len(line_ups) if tournament.common_deals else 1
         played = [
             tuple(tuple(seats[seat] for seat in rules.seats_of(side)) for side in range(rules.side_count))
