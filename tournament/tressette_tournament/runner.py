@@ -33,6 +33,7 @@ from tressette.record.writer import free_writer
 from tressette.rules.events import FaultKind
 from tressette.rules.ruleset import RuleSet
 
+from tressette_tournament import repeats
 from tressette_tournament.decks import deck_name, deck_seed, game_salt
 from tressette_tournament.ending import Ending
 from tressette_tournament.folder import Event, RunError, open_event, open_keys, say_ended, working
@@ -193,7 +194,8 @@ class Runner:
         )
         self.test = self._ending.test
         self._progress.begin(self._schedule.total_games, self._schedule.done_games)
-        self._progress.info(event.decks)
+        for text in (event.decks, *repeats.warnings(self.tournament)):
+            self._progress.info(text)
         if event.ended is not None:
             self._end(event.ended)
         self._end_by_rule()
