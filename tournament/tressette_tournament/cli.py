@@ -95,7 +95,7 @@ def run_(file: Path, output: Path | None, extend: bool, quiet: bool, as_data: bo
       4  it ended, but games of bots that were lost are left out
     """
     where = [] if output is None else ["--output", str(output)]
-    _run(_load(file, output), ["run", str(file), *where], extend=extend, quiet=quiet, as_data=as_data)
+    _run(file, output, ["run", str(file), *where], extend=extend, quiet=quiet, as_data=as_data)
 
 
 @tournament.command()
@@ -113,7 +113,7 @@ def resume(folder: Path, quiet: bool, as_data: bool) -> None:
     file = folder / "tournament.toml"
     if not file.is_file():
         raise click.ClickException(f"{folder} holds no run: there is no {file.name} in it")
-    _run(_load(file, folder), ["resume", str(folder)], extend=False, quiet=quiet, as_data=as_data)
+    _run(file, folder, ["resume", str(folder)], extend=False, quiet=quiet, as_data=as_data)
 
 
 @tournament.command()
@@ -165,16 +165,19 @@ def check(file: Path, output: Path | None, sets: int, quiet: bool) -> None:
         raise SystemExit(1)
 
 
-def _run(event: Tournament, words: list[str], *, extend: bool, quiet: bool, as_data: bool) -> None:
+def _run(
+    file: Path, output: Path | None, words: list[str], *, extend: bool, quiet: bool, as_data: bool
+) -> None:
     """Play, show the ratings, and end with the status of ``run``. words: how to call it again."""
     if quiet and as_data:
         raise click.UsageError("--quiet and --json exclude each other")
     # Events have standard output to themselves.
     console, shown = Console(stderr=as_data or quiet), Console(quiet=as_data)
     again = shlex.join([*called(), "tournament", *words])
-    folder = Path(event.output)
     try:
         with _as_errors(), _sigterm_as_interrupt():
+            event = _load(file, output)
+            folder = Path(event.output)
             with display_for(shown, quiet=quiet, as_json=as_data) as display:
                 runner = Runner(event, Several(display, StatusFile(folder, event.name)), extend=extend)
                 outcome = asyncio.run(runner.run())
