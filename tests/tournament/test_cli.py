@@ -377,6 +377,8 @@ LEAVES = {path: one for path, one in COMMANDS.items() if not isinstance(one, cli
 
 def test_the_commands_are_these() -> None:
     assert set(LEAVES) == {
+        ("tournament", "check"),
+        ("tournament", "resume"),
         ("tournament", "run"),
         ("tournament", "status"),
         ("tournament", "stop"),
@@ -405,5 +407,5 @@ def test_exit_statuses_are_stated(path: tuple[str, ...]) -> None:
     _, stated, table = text.partition("Exit status:\n")
     assert stated
     numbers = [line.split()[0] for line in table.split("\n\n")[0].splitlines()]
-    most = {"run": 4, "stop": 3}.get(path[-1], 2)
+    most = {"run": 4, "resume": 4, "stop": 3, "check": 3}.get(path[-1], 2)
     assert numbers == [str(number) for number in range(most + 1)]

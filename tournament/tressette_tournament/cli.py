@@ -108,7 +108,12 @@ def resume(folder: Path, quiet: bool, as_data: bool) -> None:
     The same as `tressette tournament run` with the file of that run, for which there is a copy in DIR.
 
     \b
-    Exit status: that of `tressette tournament run`; 1 also if DIR holds no run.
+    Exit status:
+      0  every game has a result, or a stop rule has ended the event
+      1  the run failed, or DIR holds none
+      2  the command line was wrong
+      3  it was stopped before its end
+      4  it ended, but games of bots that were lost are left out
     """
     file = folder / "tournament.toml"
     if not file.is_file():
@@ -121,7 +126,7 @@ def resume(folder: Path, quiet: bool, as_data: bool) -> None:
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the games of the check.  [default: the file's own `output` with -check and the time]",
+    help="Folder for the games of the check; by default the file's own `output` with -check and the time.",
 )
 @click.option(
     "--sets",

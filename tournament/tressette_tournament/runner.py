@@ -295,6 +295,8 @@ class Runner:
 
     async def _play(self) -> None:
         """Keep ``concurrency`` games with the host until all are done, or until told to stop."""
+        if self.tournament.format is Format.LADDER:
+            await self._assemble()
         while True:
             while not self._stopping and len(self._out) < self.tournament.concurrency:
                 self._end_by_rule()
@@ -316,6 +318,17 @@ class Runner:
                 return
             await self._changed.wait()
             self._changed.clear()
+
+    async def _assemble(self) -> None:
+        """Wait for the launched bots, each as long as it may take to start: a ladder chooses among those that
+        are there, and would begin with the two that start fastest."""
+        began = self._clock()
+        expected = {bot.name: bot.start_limit_s for bot in self.tournament.bots if not bot.remote}
+        while expected and not self._stopping:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            waited = self._clock() - began
+            here = self._seen | self.lost.keys()
+            expected = {bot: limit for bot, limit in expected.items() if bot not in here and waited < limit}
 
     def _leave_out(self, game: Game) -> None:
         self._schedule.fix(game.id, None)
