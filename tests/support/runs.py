@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,9 +63,13 @@ def event(
     move_ms: int = 30_000,
     seed: str | None = "test",
     name: str = "event.toml",
+    lines: str = "",
+    sections: str = "",
+    of_bots: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a tournament file. ``bots``: by name a reference bot (text) or a script (path)."""
-    lines = [
+    """Write a tournament file. ``bots``: by name a reference bot (text) or a script (path). ``lines``: more
+    of its [tournament]; ``sections``: further tables; ``of_bots``: more lines of a bot, by name."""
+    text = [
         "[tournament]",
         'name = "test"',
         f"presets = {json.dumps(presets)}",
@@ -74,16 +78,17 @@ def event(
         'output = "run"',
     ]
     if seed is not None:
-        lines.append(f"seed = {json.dumps(seed)}")
-    lines += ["[clock]", f"move_ms = {move_ms}"]
+        text.append(f"seed = {json.dumps(seed)}")
+    text += [lines, "[clock]", f"move_ms = {move_ms}", sections]
     for bot, what in bots.items():
-        lines += ["[[bots]]", f'name = "{bot}"']
+        text += ["[[bots]]", f'name = "{bot}"']
         if isinstance(what, Path):
-            lines.append(f"command = {json.dumps(['python', str(what)])}")
+            text.append(f"command = {json.dumps(['python', str(what)])}")
         else:
-            lines.append(f'bot = "{what}"')
+            text.append(f'bot = "{what}"')
+        text.append((of_bots or {}).get(bot, ""))
     file = folder / name
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text("\n".join(line for line in text if line) + "\n")
     return file
 
 
@@ -103,7 +108,8 @@ class Notes:
     """Progress that remembers what it was told."""
 
     def __init__(self) -> None:
-        self.total = self.before = 0
+        self.total: int | None = 0
+        self.before = 0
         self.games: list[str] = []
         self.notes: list[str] = []
         self.infos: list[str] = []
@@ -112,7 +118,6 @@ class Notes:
         self.end: State | None = None
 
     def begin(self, total: int | None, done: int) -> None:
-        assert total is not None
         self.total, self.before = total, done
 
     def issued(self, game: str, preset: str, seats: tuple[str, ...]) -> None:

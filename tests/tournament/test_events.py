@@ -1,0 +1,177 @@
+"""Small events of every format, played through a real server and real bot processes, by the command.
+
+Each is played twice; the two runs share the tests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from support.runs import event, results, tricks
+from tressette.cli import main
+from tressette.record.reader import read_lines
+from tressette_tournament.journal import read_rounds
+
+DUE, QUATTRO, TRE = "tressette-due-duplicate", "tressette-21-duplicate", "traversone-trio-duplicate"
+
+
+def tressette(*arguments: object) -> Result:
+    """Run the command in this process; an error that it does not report itself fails the test."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], terminal_width=200)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@dataclass(frozen=True)
+class Small:
+    """An event: arguments of ``support.runs.event``, and how many games it has, None if that depends."""
+
+    bots: Mapping[str, str]
+    games: int | None
+    lines: str = ""
+    sections: str = ""
+    deal_sets: int = 1
+    presets: tuple[str, ...] = (DUE,)
+    seed: str = "test"
+    of_bots: Mapping[str, str] = field(default_factory=dict)
+
+
+FOUR = {"chance": "random", "first": "first_legal", "greedy": "greedy", "careful": "cautious"}
+THREE = {name: FOUR[name] for name in ("chance", "first", "greedy")}
+TWO = {name: FOUR[name] for name in ("greedy", "chance")}
+EVENTS = {
+    "gauntlet": Small(
+        FOUR, 8, 'format = "gauntlet"', of_bots={"chance": "challenger = true", "first": "challenger = true"}
+    ),
+    "swiss": Small(FOUR, 8, 'format = "swiss"\nrounds = 2'),
+    "knockout": Small(THREE, None, 'format = "knockout"\nextra_sets = 2'),
+    "ladder": Small(THREE, None, 'format = "ladder"', "[stop]\ngames = 12"),
+    "sprt": Small(
+        TWO,
+        None,
+        'format = "sprt"',
+        "[sprt]\nelo0 = 0\nelo1 = 200\nalpha = 0.1\nbeta = 0.1",
+        deal_sets=60,
+    ),
+    "pairs": Small(TWO, 6, deal_sets=3, presets=(QUATTRO,)),
+    "individuals": Small(THREE, 4, 'seatings = "once"', deal_sets=4, presets=(TRE,)),
+}
+
+
+def write(folder: Path, small: Small, **changes: Any) -> Path:
+    """The file of a small event, in a folder that is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments: dict[str, Any] = {
+        "deal_sets": small.deal_sets,
+        "presets": small.presets,
+        "seed": small.seed,
+        "lines": small.lines,
+        "sections": small.sections,
+        "of_bots": small.of_bots,
+        **changes,
+    }
+    return event(folder, dict(small.bots), **arguments)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A small event after its run. output: what the run has printed."""
+
+    small: Small
+    file: Path
+    output: str
+
+    @property
+    def run(self) -> Path:
+        """The folder of the run."""
+        return self.file.parent / "run"
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """event.json."""
+        return dict(json.loads((self.run / "event.json").read_text()))
+
+
+def played(folder: Path, small: Small) -> Played:
+    """Play a small event to its end, which must be a good one."""
+    file = write(folder, small)
+    result = tressette("tournament", "run", file)
+    assert result.exit_code == 0, result.output
+    return Played(small, file, result.stdout)
+
+
+@pytest.fixture(scope="module", params=EVENTS)
+def one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """Each event, played once."""
+    return played(tmp_path_factory.mktemp(request.param), EVENTS[request.param])
+
+
+def test_it_is_complete_and_verified(one: Played) -> None:
+    lines = results(one.run)
+    assert len({line["game"] for line in lines}) == len(lines)
+    if one.small.games is not None:
+        assert len(lines) == one.small.games
+    assert all(not line["faults"] and line["attempt"] == 1 for line in lines)
+    sizes = Counter(line["deal_set"] for line in lines)
+    assert {line["deal_set"]: line["set_size"] for line in lines} == sizes, "no deal set is open"
+    verified = tressette("verify", one.run)
+    assert verified.exit_code == 0, verified.output
+    assert "last lines by the manifest" in verified.stdout
+    assert f"{len(lines)} games dealt again from their deck seeds" in verified.stdout
+
+
+def test_its_decks_are_revealed_at_the_end(one: Played) -> None:
+    (path,) = one.run.glob("reveals-*.jsonl")
+    revealed = Counter(json.loads(line)["game"] for line in path.read_text().splitlines())
+    assert revealed == Counter(line["game"] for line in results(one.run))
+    assert all("key" in stage for stage in one.event["stages"])
+
+
+def test_a_rerun_does_nothing(one: Played) -> None:
+    before = contents(one.run)
+    again = tressette("tournament", "run", one.file)
+    assert again.exit_code == 0, again.output
+    assert contents(one.run) == before
+    resumed = tressette("tournament", "resume", one.run)
+    assert resumed.exit_code == 0, resumed.output
+    assert contents(one.run) == before
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """Every file of a run but those that say who looked last."""
+    passing = ("status.json", "lock", "server.lock")
+    files = [path for path in run.rglob("*") if path.is_file() and path.name not in passing]
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+
+
+def test_a_second_run_gives_the_same_games(one: Played, tmp_path: Path) -> None:
+    if 'format = "ladder"' in one.small.lines:
+        pytest.skip("a ladder also depends on the ratings at the moments of its choices")
+    again = played(tmp_path, one.small)
+    assert results(again.run) == results(one.run)
+    assert tricks(again.run) == tricks(one.run)
+    for name in ("ratings.json", "journal.jsonl", "sprt.json"):
+        assert (again.run / name).exists() == (one.run / name).exists()
+        if (one.run / name).exists():
+            assert (again.run / name).read_bytes() == (one.run / name).read_bytes()
+
+
+def test_the_tables_show_every_bot(one: Played) -> None:
+    pools = json.loads((one.run / "ratings.json").read_text())["pools"]
+    games: Counter[str] = Counter()
+    for line in results(one.run):
+        games.update(set(line["bots"]))
+    rated = {
+        bot["bot"]: bot["games"] for pool in pools for part in pool["components"] for bot in part["bots"]
+    }
+    assert rated == games
+    assert set(rated) == set(one.small.bots)
+    assert all(bot in one.output for bot in one.small.bots)
