@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import pytest
 from click.testing import CliRunner, Result
 from support.runs import event, results, tricks
 from tressette.cli import main
-from tressette.record.reader import read_lines
 from tressette_tournament.journal import read_rounds
 
 DUE, QUATTRO, TRE = "tressette-due-duplicate", "tressette-21-duplicate", "traversone-trio-duplicate"
@@ -40,7 +40,6 @@ class Small:
     sections: str = ""
     deal_sets: int = 1
     presets: tuple[str, ...] = (DUE,)
-    seed: str = "test"
     of_bots: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,7 +71,6 @@ def write(folder: Path, small: Small, **changes: Any) -> Path:
     arguments: dict[str, Any] = {
         "deal_sets": small.deal_sets,
         "presets": small.presets,
-        "seed": small.seed,
         "lines": small.lines,
         "sections": small.sections,
         "of_bots": small.of_bots,
@@ -108,10 +106,16 @@ def played(folder: Path, small: Small) -> Played:
     return Played(small, file, result.stdout)
 
 
-@pytest.fixture(scope="module", params=EVENTS)
-def one(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """Each event, played once."""
-    return played(tmp_path_factory.mktemp(request.param), EVENTS[request.param])
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Played]:
+    """Gives the event of this name, which is played once."""
+    return cache(lambda name: played(tmp_path_factory.mktemp(name), EVENTS[name]))
+
+
+@pytest.fixture(params=EVENTS)
+def one(request: pytest.FixtureRequest, events: Callable[[str], Played]) -> Played:
+    """Each event."""
+    return events(request.param)
 
 
 def test_it_is_complete_and_verified(one: Played) -> None:
@@ -175,3 +179,85 @@ def test_the_tables_show_every_bot(one: Played) -> None:
     assert rated == games
     assert set(rated) == set(one.small.bots)
     assert all(bot in one.output for bot in one.small.bots)
+
+
+# --- what each format is about ---------------------------------------------------------------------
+
+Events = Callable[[str], Played]
+
+
+def meetings(run: Path) -> Counter[frozenset[str]]:
+    """Which bots have played each other, and in how many games."""
+    return Counter(frozenset(line["bots"]) for line in results(run))
+
+
+def test_challengers_of_a_gauntlet_meet_the_field_only(events: Events) -> None:
+    challengers, others = ("chance", "first"), ("greedy", "careful")
+    expected = {frozenset((one, other)): 2 for one in challengers for other in others}
+    assert meetings(events("gauntlet").run) == expected
+
+
+def test_a_swiss_pairs_its_second_round_by_the_first(events: Events) -> None:
+    """Who leads meets whoever is nearest of those that it has not met."""
+    run = events("swiss").run
+    first, second = (
+        {frozenset(fixture.line_up) for fixture in one} for one in read_rounds(run / "journal.jsonl")
+    )
+    assert first == {frozenset(("chance", "greedy")), frozenset(("first", "careful"))}
+    assert not first & second
+    score = dict.fromkeys(FOUR, 0)
+    for line in results(run):
+        if "-r1-" not in line["game"]:
+            for bot, rank in zip(line["bots"], line["ranks"], strict=True):
+                score[bot] += 2 * (rank == 1) - (line["ranks"] == [1, 1])
+    leader = max(FOUR, key=score.__getitem__)
+    gaps = {
+        bot: score[leader] - score[bot]
+        for bot in FOUR
+        if bot != leader and frozenset((bot, leader)) not in first
+    }
+    (met,) = (bot for pair in second if leader in pair for bot in pair - {leader})
+    assert gaps[met] == min(gaps.values())
+
+
+def test_drawn_matches_of_a_knockout_play_further_sets(events: Events) -> None:
+    """By this seed both of them are drawn after their one set."""
+    knockout = events("knockout")
+    fixtures = [one for (*byes, one) in ([*reversed(r)] for r in read_rounds(knockout.run / "journal.jsonl"))]
+    assert [one.line_up for one in fixtures] == [("first", "greedy")] * 2 + [("chance", "first")] * 2
+    assert [one.first_set for one in fixtures] == [0, 1, 2, 3], "fresh decks"
+    assert "tressette-due-duplicate: 1. first, 2. chance, 3. greedy" in knockout.output
+
+
+def test_a_ladder_that_is_ended_by_its_games(events: Events) -> None:
+    ladder = events("ladder")
+    assert "the limit of 12 games is reached" in ladder.output
+    assert ladder.event["ended"] == "the limit of 12 games is reached"
+    assert len(results(ladder.run)) == 12
+
+
+def test_a_ladder_begins_with_everybody(events: Events) -> None:
+    """Not with the two that start fastest: eight meetings are chosen at once."""
+    first, second, third, *_ = read_rounds(events("ladder").run / "journal.jsonl")
+    assert len({fixture.line_up for one in (first, second, third) for fixture in one}) == 3
+
+
+def test_an_sprt_ends_when_it_is_decided(events: Events) -> None:
+    sprt = events("sprt")
+    told = json.loads((sprt.run / "sprt.json").read_text())
+    lines = results(sprt.run)
+    assert told["decision"] in ("H0", "H1")
+    assert 60 <= len(lines) < 120
+    assert sprt.event["ended"].startswith(f"the SPRT accepts {told['decision']} after ")
+    assert sprt.event["ended"] in sprt.output
+
+
+def test_pairs_of_copies_change_seats(events: Events) -> None:
+    seats = Counter(tuple(line["bots"]) for line in results(events("pairs").run))
+    assert seats == {("greedy", "chance") * 2: 3, ("chance", "greedy") * 2: 3}
+
+
+def test_seatings_once_plays_a_deck_once(events: Events) -> None:
+    lines = results(events("individuals").run)
+    assert len({line["deck"] for line in lines}) == len(lines) == 4
+    assert len({tuple(line["bots"]) for line in lines}) > 1, "seats are changed from deck to deck"
