@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from click.testing import CliRunner, Result
+from tressette.cli import main
 from tressette.record.reader import read_lines, read_results
 from tressette.record.segments import segments
 from tressette_bot.bots import REFERENCE_BOTS
@@ -102,6 +104,14 @@ def script(folder: Path, name: str, text: str) -> Path:
 def loaded(file: Path) -> Tournament:
     """A tournament file, read."""
     return load(file, reference_bots=REFERENCE_BOTS)
+
+
+def tressette(*arguments: object) -> Result:
+    """Run the command in this process; an error that it does not report itself fails the test."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], terminal_width=200)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
 
 
 class Notes:

@@ -14,20 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from support.runs import event, results, tricks
-from tressette.cli import main
+from support.runs import event, results, tressette, tricks
 from tressette_tournament.journal import read_rounds
 
 DUE, QUATTRO, TRE = "tressette-due-duplicate", "tressette-21-duplicate", "traversone-trio-duplicate"
-
-
-def tressette(*arguments: object) -> Result:
-    """Run the command in this process; an error that it does not report itself fails the test."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments], terminal_width=200)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 @dataclass(frozen=True)
