@@ -75,13 +75,15 @@ class Retirement:
     async def _reveal(self, end: int, retired: Callable[[Collection[str]], None]) -> None:
         """Reveal the games of all set numbers below ``end``."""
         for number in sorted(number for number in self._played if number < end):
-            packed = self._played.pop(number)
+            packed = self._played[number]
             step = _AT_ONCE * _PACKED.size
             for start in range(0, len(packed), step):
                 reveals = list(self._opened(number, packed[start : start + step]))
                 self._reveals.add(reveals)
                 retired({reveal.deck for reveal in reveals})
                 await asyncio.sleep(0)
+            # Not before: the end of the games may cut this off, and the rest is still to be revealed then.
+            del self._played[number]
         if end > self._revealed:
             self._reveals.sync()
             self._revealed = end
