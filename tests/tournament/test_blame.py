@@ -1,0 +1,227 @@
+"""Who answers for what goes wrong, in real runs: forfeits count against who commits them, what is nobody's
+fault is played again or left out, and nothing is ever held against the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from support.runs import (
+    Notes,
+    command_run,
+    event,
+    loaded,
+    player,
+    result_lines,
+    results,
+    script,
+    tressette,
+    until,
+)
+from tressette_tournament.runner import Outcome, Runner
+
+SURVIVOR = """\
+from tressette_bot.bot import Bot
+from tressette_bot.client import run
+
+class Survivor(Bot):
+    def choose(self, view):
+        return view.legal[0]
+    def match_ended(self, view, ranks, totals):
+        print("seat", view.seat, "ranks", *ranks)
+
+run(Survivor())
+"""
+"""Plays the first legal card and says how its games end."""
+
+
+async def play(file: Path) -> tuple[Outcome, Runner]:
+    """Run a tournament in this process; its record must be in order then."""
+    runner = Runner(loaded(file), Notes())
+    async with asyncio.timeout(60):
+        outcome = await runner.run()
+    if results(runner.folder):
+        verified = await asyncio.to_thread(tressette, "verify", runner.folder)
+        assert verified.exit_code == 0, verified.output
+    return outcome, runner
+
+
+def assert_lost_by(line: dict[str, Any], bot: str, *kinds: str) -> None:
+    """A game was lost by a bot's fault of one of these kinds, and nothing is held against the others."""
+    assert line["termination"] == "forfeit"
+    assert line["offender"] == bot
+    assert {(who, kind in kinds) for who, kind, _ in line["faults"]} == {(bot, True)}
+    for who, rank in zip(line["bots"], line["ranks"], strict=True):
+        assert rank == (2 if who == bot else 1)
+
+
+def table(run: Path) -> dict[str, Any]:
+    """What the ratings say of each bot, those of one preset."""
+    (pool,) = json.loads((run / "ratings.json").read_text())["pools"]
+    return {bot["bot"]: bot for part in pool["components"] for bot in part["bots"]}
+
+
+DEAF = player(each_turn="time.sleep(600)")
+CRASHES = player(each_turn="if self.turns > 5: raise RuntimeError('enough')")
+
+
+def test_a_run_that_never_ends_after_time_losses(tmp_path: Path) -> None:
+    """A bot that never answers again loses every game by its clock, and the event ends."""
+    bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF), "c": "random"}
+    file = event(tmp_path, bots, move_ms=100, sections='[faults]\ntimeout = "forfeit"')
+    ended = tressette("tournament", "run", file)
+    assert ended.exit_code == 0, ended.output
+    run = tmp_path / "run"
+    assert tressette("verify", run).exit_code == 0
+    lines = results(run)
+    assert len(lines) == 12
+    for line in lines:
+        if "deaf" in line["bots"]:
+            assert_lost_by(line, "deaf", "timeout")
+        else:
+            assert (line["termination"], line["faults"]) == ("played_out", [])
+    rated = table(run)
+    assert rated["deaf"]["faults"] == {"timeout": 8}
+    assert not rated["a"]["faults"]
+    assert "timeout 8" in ended.stdout
+
+
+async def test_strikes_lose_a_game(tmp_path: Path) -> None:
+    """Faults that are substituted, up to the third."""
+    bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF)}
+    file = event(tmp_path, bots, move_ms=100, sections="[faults]\nstrikes = 3")
+    outcome, runner = await play(file)
+    assert outcome is Outcome.COMPLETE
+    lines = results(runner.folder)
+    assert len(lines) == 4
+    for line in lines:
+        assert_lost_by(line, "deaf", "timeout")
+        assert line["faults"] == [["deaf", "timeout", 3]]
+
+
+async def test_the_surviving_bot_never_told_it_won(tmp_path: Path) -> None:
+    """It is told the ranks of every game that the other one has lost by a crash."""
+    bots = {"a": script(tmp_path, "a", SURVIVOR), "bad": script(tmp_path, "bad", CRASHES)}
+    file = event(tmp_path, bots, deal_sets=4, concurrency=2, sections='[faults]\ncrash = "forfeit"')
+    _, runner = await play(file)
+    lines = results(runner.folder)
+    assert lines
+    for line in lines:
+        assert_lost_by(line, "bad", "crash")
+    told = (runner.folder / "logs" / "bots" / "a-1.1.log").read_text().splitlines()
+    ranks = {0: "1 2", 1: "2 1"}  # of the one who sits at a
+    expected = [f"seat {line['bots'].index('a')} ranks {ranks[line['bots'].index('a')]}" for line in lines]
+    assert sorted(told) == sorted(expected)
+
+
+async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
+    """Games that the system cuts off have no result: nobody has lost them, and they are played again."""
+    slow = player(each_turn="time.sleep(0.01)")
+    bots = {"a": script(tmp_path, "slow", slow), "b": "first_legal"}
+    file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 2, "two results")
+        (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
+        os.kill(server, signal.SIGKILL)
+        assert run.wait(20) == 1, run.output
+    assert not any(line["faults"] for line in results(run.folder))
+    outcome, _ = await play(file)
+    assert outcome is Outcome.COMPLETE
+    lines = results(run.folder)
+    assert len(lines) == 8
+    assert all((line["termination"], line["faults"]) == ("played_out", []) for line in lines)
+    assert {line["attempt"] for line in lines} == {1, 2}
+
+
+async def test_a_bot_killed_from_outside_answers_for_its_own_games(tmp_path: Path) -> None:
+    """The next process of the bot goes on; every game that it left is its own fault and nobody else's."""
+    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.01)"))
+    bots = {"a": slow, "b": "first_legal", "c": "random"}
+    file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 3, "three results")
+        killed = [
+            pid for pid, line in run.others().items() if line.startswith("python ") and "slow.py" in line
+        ]
+        assert killed
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        assert run.wait() == 0, run.output
+        run.assert_nothing_left()
+    lines = results(run.folder)
+    assert len(lines) == 24
+    lost = [line for line in lines if line["faults"]]
+    assert 1 <= len(lost) <= 4
+    for line in lost:
+        assert_lost_by(line, "a", "crash")
+    assert "crash" in run.output
+
+
+NEVER = "raise RuntimeError('no')"
+
+
+async def test_a_bot_that_never_starts_forfeits_where_the_file_says_so(tmp_path: Path) -> None:
+    """And a game of two such bots is no game."""
+    bad = script(tmp_path, "bad", NEVER)
+    bots = {"a": "first_legal", "bad": bad, "worse": bad}
+    file = event(
+        tmp_path,
+        bots,
+        sections='[faults]\nrefused_to_start = "forfeit"',
+        of_bots={"bad": "restarts = 0", "worse": "restarts = 0"},
+    )
+    outcome, runner = await play(file)
+    assert outcome is Outcome.INCOMPLETE
+    assert set(runner.lost) == {"bad", "worse"}
+    assert runner.left_out == 4
+    lines = results(runner.folder)
+    assert len(lines) == 8
+    for line in lines:
+        (other,) = set(line["bots"]) - {"a"}
+        assert_lost_by(line, other, "refused_to_start")
+
+
+async def test_pairs_of_a_bot_that_never_starts_forfeit_as_well(tmp_path: Path) -> None:
+    bots = {"a": "first_legal", "bad": script(tmp_path, "bad", NEVER)}
+    file = event(
+        tmp_path,
+        bots,
+        presets=("tressette-21-duplicate",),
+        sections='[faults]\nrefused_to_start = "forfeit"',
+        of_bots={"bad": "restarts = 0"},
+    )
+    outcome, runner = await play(file)
+    assert outcome is Outcome.COMPLETE
+    lines = results(runner.folder)
+    assert len(lines) == 4
+    assert all(line["offender"] == "bad" for line in lines)
+    assert all(line["ranks"][line["sides"].index(["a", "a"])] == 1 for line in lines)
+
+
+# --- before the night ------------------------------------------------------------------------------
+
+
+def test_a_self_play_check_that_passes_a_failing_bot(tmp_path: Path) -> None:
+    """Bots are checked against reference bots: two that never answer would draw with each other."""
+    bots = {
+        "good": script(tmp_path, "good", player()),
+        "deaf": script(tmp_path, "deaf", DEAF),
+        "bad": script(tmp_path, "bad", CRASHES),
+    }
+    file = event(tmp_path, bots, move_ms=50, of_bots={"bad": "restarts = 1"})
+    result = tressette("tournament", "check", file, "--output", tmp_path / "check", "--sets", 1)
+    assert result.exit_code == 1
+    assert "good: passes, 4 games" in result.stdout
+    assert "deaf: does not pass, 4 games: timeout " in result.stdout
+    assert "bad: does not pass" in result.stdout
+    assert "its processes failed " in result.stdout
+    assert str(tmp_path / "check" / "logs" / "bots" / "bad-1.1.log") in result.stdout
+    assert not (tmp_path / "run").exists()
+    del bots["deaf"], bots["bad"]
+    file = event(tmp_path, {**bots, "b": "first_legal"}, move_ms=2000)
+    again = tressette("tournament", "check", file, "--output", tmp_path / "again", "--sets", 1)
+    assert again.exit_code == 0, again.output
