@@ -202,6 +202,30 @@ async def test_pairs_of_a_bot_that_never_starts_forfeit_as_well(tmp_path: Path) 
     assert all(line["ranks"][line["sides"].index(["a", "a"])] == 1 for line in lines)
 
 
+async def test_a_ladder_that_ends_without_a_bot_is_not_complete(tmp_path: Path) -> None:
+    """Deal sets that wait for it stay open, their decks secret, until it is back."""
+    bad = script(tmp_path, "bad", player(each_turn="if self.turns > 25: raise RuntimeError('enough')"))
+    file = event(
+        tmp_path,
+        {"a": "first_legal", "bad": bad, "c": "random"},
+        concurrency=4,
+        seed=None,
+        lines='format = "ladder"',
+        sections="[stop]\ngames = 30",
+        of_bots={"bad": "restarts = 0"},
+    )
+    outcome, runner = await play(file)
+    assert outcome is Outcome.INCOMPLETE
+    assert set(runner.lost) == {"bad"}
+    assert runner.left_out == 30 - len(results(runner.folder)) > 0
+    event_json = json.loads((runner.folder / "event.json").read_text())
+    assert not any("key" in stage for stage in event_json["stages"])
+    bad.write_text(player())
+    outcome, _ = await play(file)
+    assert outcome is Outcome.COMPLETE
+    assert len(results(runner.folder)) == 30
+
+
 # --- before the night ------------------------------------------------------------------------------
 
 

@@ -314,7 +314,8 @@ class Runner:
                 self._host.play(self._spec(game))
                 for bot in absent:
                     self._host.refused(game.id, bot)
-            if not self._out and (self._stopping or self._schedule.finished):
+            if not self._out and (self._stopping or (self._schedule.finished and not self._awaited())):
+                self.left_out += len(self._schedule.set_aside)
                 return
             await self._changed.wait()
             self._changed.clear()
@@ -329,6 +330,10 @@ class Runner:
             waited = self._clock() - began
             here = self._seen | self.lost.keys()
             expected = {bot: limit for bot, limit in expected.items() if bot not in here and waited < limit}
+
+    def _awaited(self) -> bool:
+        """Whether a ladder that was ended waits for bots that may come back to its open deal sets."""
+        return any(self.lost.keys().isdisjoint(game.seats) for game in self._schedule.set_aside)
 
     def _leave_out(self, game: Game) -> None:
         self._schedule.fix(game.id, None)
@@ -472,7 +477,7 @@ class Runner:
                 limit = self.away_s
                 if bot not in self._seen:
                     limit = limits.get(bot, limit)
-                if ladder or bot in self.lost:
+                if (ladder and not self.ended) or bot in self.lost:
                     continue
                 if now - since >= limit:
                     del self._away[bot]

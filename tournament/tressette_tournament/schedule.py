@@ -198,6 +198,11 @@ class Schedule:
         return not self._unfixed and (self._closed or not self._upcoming())
 
     @property
+    def set_aside(self) -> Sequence[Game]:
+        """Games of a ladder that wait for bots which are away."""
+        return [game for game in (*self._again, *self._aside) if self._is_away(game)]
+
+    @property
     def complete(self) -> bool:
         """Whether the event is at its end and every game has a result. A ladder is at its end when it has
         been closed; another format that has been closed is cut short."""
