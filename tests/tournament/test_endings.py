@@ -246,6 +246,17 @@ def test_another_limit_lets_an_ended_event_go_on(tmp_path: Path) -> None:
     assert told(folder).get("ended") is None
 
 
+def test_an_ended_event_does_not_go_on_with_decks_that_are_published(tmp_path: Path) -> None:
+    file = event(tmp_path, TWO, deal_sets=20, concurrency=2, seed=None, sections="[stop]\ndeal_sets = 2")
+    run(file)
+    before = kept(tmp_path / "run")
+    event(tmp_path, TWO, deal_sets=20, concurrency=2, seed=None)
+    refused = tressette("tournament", "run", file, "--extend")
+    assert refused.exit_code == 1
+    assert "were published when it ended (the limit of 2 deal sets is reached)" in refused.stderr
+    assert kept(tmp_path / "run") == before
+
+
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path) -> None:
     result = tressette("tournament", "resume", tmp_path)
     assert result.exit_code == 1

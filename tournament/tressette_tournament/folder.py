@@ -69,12 +69,14 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Event:
     """What a run is of. stages: at least one, in order. ended: why it was ended before all was played, None
-    if it was not. revealed_sets: every deal set with a number below this has been revealed."""
+    if it was not. revealed_sets: every deal set with a number below this has been revealed. published:
+    whether its secret keys have been, which is so once it is over."""
 
     tournament: Tournament
     stages: tuple[Stage, ...]
     ended: str | None = None
     revealed_sets: int = 0
+    published: bool = False
 
     @property
     def folder(self) -> Path:
@@ -151,6 +153,12 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
         raise RunError(_refusal(folder, path, different, grows))
     event = _kept_event(tournament, folder)
     if grows:
+        if event.ended is not None and event.published:
+            # More would be played under the same key: anybody could draw the decks.
+            raise RunError(
+                f"the keys of {folder} were published when it ended ({event.ended}), so what is left of it has "
+                "no secret decks any more; begin another event, and rate both folders together"
+            )
         event = _extended(event)
     if kept != text:  # extended, or moved
         write(path, text, 0o644)
@@ -237,7 +245,8 @@ def _kept_event(tournament: Tournament, folder: Path) -> Event:
             )
             for number, one in enumerate(kept)
         )
-        event = Event(tournament, stages, data.get("ended"), data["revealed_sets"])
+        published = tournament.seed is None and any("key" in one for one in kept)
+        event = Event(tournament, stages, data.get("ended"), data["revealed_sets"], published)
         commitments = [one["commitment"] for one in kept]
     except (KeyError, TypeError) as error:
         raise RunError(f"{path} is damaged: {error!r}") from None
