@@ -9,10 +9,13 @@ import asyncio
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 import signal
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -29,6 +32,7 @@ from support.runs import (
     result_lines,
     results,
     script,
+    tressette,
     tricks,
     until,
 )
@@ -65,14 +69,15 @@ async def play(file: Path) -> tuple[Outcome, Notes, Runner]:
 # --- from beginning to end -------------------------------------------------------------------------
 
 
-def standard(folder: Path) -> Path:
+def standard(folder: Path, deal_sets: int = 6) -> Path:
     """Pairs and two players, three bots without chance but that of their seed, one of them not hurried."""
     bots: dict[str, str | Path] = {
         "chance": "random",
         "first": "first_legal",
         "slow": script(folder, "slow", player(each_turn=SLOWLY)),
     }
-    return event(folder, bots, presets=("tressette-due-duplicate", "tressette-21-duplicate"), deal_sets=6)
+    presets = ("tressette-due-duplicate", "tressette-21-duplicate")
+    return event(folder, bots, presets=presets, deal_sets=deal_sets)
 
 
 @pytest.fixture(scope="module")
@@ -450,7 +455,8 @@ async def test_a_bot_that_crashes_at_its_start(tmp_path: Path) -> None:
     assert "RuntimeError: out of luck" in log.read_text()
 
 
-async def test_a_bot_that_crashes_again_and_again(tmp_path: Path) -> None:
+async def test_one_crash_ending_the_event(tmp_path: Path) -> None:
+    """A bot that crashes again and again ends its own pairings only."""
     crashes = "if self.turns > 30: raise RuntimeError('enough')"
     crasher = script(tmp_path, "crasher", player(each_turn=crashes))
     file = event(
@@ -626,16 +632,61 @@ async def test_an_error_while_handing_out_games_is_heard(
 # --- many times ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_killed_at_many_moments(whole: CommandRun, tmp_path: Path) -> None:
-    file = standard(tmp_path)
-    total = len(results(whole.folder))
-    for count in range(1, total, total // 12):
+def swiss(folder: Path, deal_sets: int) -> Path:
+    """Four bots whose pairings follow from the results."""
+    bots: dict[str, str | Path] = {
+        "chance": "random",
+        "first": "first_legal",
+        "greedy": "greedy",
+        "slow": script(folder, "slow", player(each_turn=SLOWLY)),
+    }
+    return event(folder, bots, deal_sets=deal_sets, lines='format = "swiss"\nrounds = 3')
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("make", "deal_sets", "kills"),
+    [
+        (standard, 6, 3),
+        (swiss, 4, 2),
+        pytest.param(standard, 30, 30, marks=pytest.mark.slow),
+        pytest.param(swiss, 30, 20, marks=pytest.mark.slow),
+    ],
+)
+def test_resume_that_loses_or_double_counts_games(
+    tmp_path: Path, make: Callable[[Path, int], Path], deal_sets: int, kills: int
+) -> None:
+    """However often a run is killed, and whenever, it comes out as one that was not."""
+    chance = random.Random(kills)
+    (tmp_path / "whole").mkdir()
+    whole = make(tmp_path / "whole", deal_sets)
+    ended = tressette("tournament", "run", whole)
+    assert ended.exit_code == 0, ended.output
+    expected = tmp_path / "whole" / "run"
+    file = make(tmp_path, deal_sets)
+    for kill in range(kills):
         with command_run(file) as run:
-            until(lambda goal=count: result_lines(run.folder) >= goal, f"{count} results")  # type: ignore[misc]
+            # Most times in the middle of games, now and then before there are any.
+            before = result_lines(run.folder)
+            if kill % 4 != 3:
+                until(lambda: result_lines(run.folder) > before, "a result")  # noqa: B023  # called here
+            time.sleep(chance.uniform(0, 0.1))
+            assert run.process.poll() is None, "it was to be killed before its end"
             run.signal(signal.SIGKILL)
             run.process.wait(10)
-    last = finish(file)
-    assert results(last.folder, "attempt") == results(whole.folder, "attempt")
-    assert tricks(last.folder, "attempt") == tricks(whole.folder, "attempt")
+    tear(max(run.folder.glob("results-*.jsonl"), key=lambda path: path.stat().st_mtime))
+    ended = tressette("tournament", "resume", run.folder)
+    assert ended.exit_code == 0, ended.output
+    assert results(run.folder, "attempt") == results(expected, "attempt")
+    assert tricks(run.folder, "attempt") == tricks(expected, "attempt")
+    for name in ("ratings.json", "journal.jsonl"):
+        assert (run.folder / name).exists() == (expected / name).exists()
+        if (expected / name).exists():
+            assert (run.folder / name).read_bytes() == (expected / name).read_bytes()
+    verified = tressette("verify", run.folder)
+    assert verified.exit_code == 0, verified.output
+
+
+def tear(path: Path) -> None:
+    """Cut the end of a file off, as a crash of the machine may leave it."""
+    path.write_bytes(path.read_bytes()[:-9])

@@ -156,8 +156,8 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
         if event.ended is not None and event.published:
             # More would be played under the same key: anybody could draw the decks.
             raise RunError(
-                f"the keys of {folder} were published when it ended ({event.ended}), so what is left of it has "
-                "no secret decks any more; begin another event, and rate both folders together"
+                f"the keys of {folder} were published when it ended ({event.ended}), so what is left of it "
+                "has no secret decks any more; begin another event, and rate both folders together"
             )
         event = _extended(event)
     if kept != text:  # extended, or moved
