@@ -1,0 +1,83 @@
+"""Decks are revealed batch by batch, and whatever cuts that off, none is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+from support.runs import event, loaded
+from tressette.record.reveals import read_reveals
+from tressette_tournament.folder import Event, open_event
+from tressette_tournament.retirement import Retirement
+
+GAMES = [f"p0-l{line_up}-s{number}-g{game}" for number in (0, 1) for line_up in range(400) for game in (0, 1)]
+"""So many of one set number that they are not revealed at once."""
+
+
+@pytest.fixture
+def an_event(tmp_path: Path) -> Event:
+    """One of set numbers that are revealed one by one."""
+    return open_event(
+        loaded(event(tmp_path, {"a": "random", "b": "random"}, lines="reveal_sets = 1", seed=None))
+    )
+
+
+def revealed(of: Event) -> Counter[str]:
+    """How often each game is revealed."""
+    return Counter(one.game for path in of.folder.glob("reveals-*") for one in read_reveals(path))
+
+
+def retirement(of: Event, settled: int) -> Retirement:
+    """All games have been played."""
+    rules = {choice.name: choice.rules for choice in of.tournament.presets}
+    made = Retirement(of, rules, lambda: settled)
+    for game in GAMES:
+        made.played(game)
+    return made
+
+
+async def cut_off(work: Retirement) -> None:
+    """Reveal what is due, and be cut off in the middle, as by the end of the last game."""
+    task = asyncio.create_task(work.work(begun.append))
+    begun: list[Collection[str]] = []
+    while not begun:
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_what_is_cut_off_is_revealed_at_the_end(an_event: Event) -> None:
+    work = retirement(an_event, settled=2)
+    await cut_off(work)
+    assert 0 < len(revealed(an_event)) < len(GAMES)
+    await work.reveal_all()
+    work.close()
+    assert revealed(an_event).keys() == set(GAMES)
+
+
+async def test_what_is_cut_off_is_revealed_by_the_next_session(an_event: Event) -> None:
+    work = retirement(an_event, settled=2)
+    await cut_off(work)
+    work.close()
+    again = open_event(an_event.tournament)
+    later = retirement(again, settled=2)
+    await later.reveal_all()
+    later.close()
+    assert revealed(an_event).keys() == set(GAMES)
+
+
+async def test_batches_that_are_settled_only(an_event: Event) -> None:
+    work = retirement(an_event, settled=1)
+    told: list[Collection[str]] = []
+    task = asyncio.create_task(work.work(told.append))
+    while open_event(an_event.tournament).revealed_sets < 1:
+        await asyncio.sleep(0)
+    task.cancel()
+    work.close()
+    assert revealed(an_event) == Counter(game for game in GAMES if "-s0-" in game)
+    assert {len(decks) for decks in told} == {1}
