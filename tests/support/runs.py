@@ -27,6 +27,9 @@ from tressette_tournament.tournament_file import Tournament, load
 
 _T = TypeVar("_T")
 
+Bots = dict[str, str | Path]
+"""What plays by name: a reference bot (text) or a script (path)."""
+
 MARK = "TRESSETTE_TEST_MARK"
 """Environment variable by which a process and all that it started are found again."""
 
@@ -57,7 +60,7 @@ def player(before: str = "", each_turn: str = "pass", each_match: str = "pass") 
 
 def event(
     folder: Path,
-    bots: dict[str, str | Path],
+    bots: Mapping[str, str | Path],
     *,
     presets: tuple[str, ...] = ("tressette-due-duplicate",),
     deal_sets: int = 2,
@@ -69,8 +72,8 @@ def event(
     sections: str = "",
     of_bots: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a tournament file. ``bots``: by name a reference bot (text) or a script (path). ``lines``: more
-    of its [tournament]; ``sections``: further tables; ``of_bots``: more lines of a bot, by name."""
+    """Write a tournament file. ``bots``: see Bots. ``lines``: more of its [tournament]; ``sections``: further
+    tables; ``of_bots``: more lines of a bot, by name."""
     text = [
         "[tournament]",
         'name = "test"',

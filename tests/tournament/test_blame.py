@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from support.runs import (
+    Bots,
     Notes,
     command_run,
     event,
@@ -71,7 +72,7 @@ CRASHES = player(each_turn="if self.turns > 5: raise RuntimeError('enough')")
 
 def test_a_run_that_never_ends_after_time_losses(tmp_path: Path) -> None:
     """A bot that never answers again loses every game by its clock, and the event ends."""
-    bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF), "c": "random"}
+    bots: Bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF), "c": "random"}
     file = event(tmp_path, bots, move_ms=100, sections='[faults]\ntimeout = "forfeit"')
     ended = tressette("tournament", "run", file)
     assert ended.exit_code == 0, ended.output
@@ -92,7 +93,7 @@ def test_a_run_that_never_ends_after_time_losses(tmp_path: Path) -> None:
 
 async def test_strikes_lose_a_game(tmp_path: Path) -> None:
     """Faults that are substituted, up to the third."""
-    bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF)}
+    bots: Bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF)}
     file = event(tmp_path, bots, move_ms=100, sections="[faults]\nstrikes = 3")
     outcome, runner = await play(file)
     assert outcome is Outcome.COMPLETE
@@ -105,7 +106,7 @@ async def test_strikes_lose_a_game(tmp_path: Path) -> None:
 
 async def test_the_surviving_bot_never_told_it_won(tmp_path: Path) -> None:
     """It is told the ranks of every game that the other one has lost by a crash."""
-    bots = {"a": script(tmp_path, "a", SURVIVOR), "bad": script(tmp_path, "bad", CRASHES)}
+    bots: Bots = {"a": script(tmp_path, "a", SURVIVOR), "bad": script(tmp_path, "bad", CRASHES)}
     file = event(tmp_path, bots, deal_sets=4, concurrency=2, sections='[faults]\ncrash = "forfeit"')
     _, runner = await play(file)
     lines = results(runner.folder)
@@ -121,7 +122,7 @@ async def test_the_surviving_bot_never_told_it_won(tmp_path: Path) -> None:
 async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
     """Games that the system cuts off have no result: nobody has lost them, and they are played again."""
     slow = player(each_turn="time.sleep(0.01)")
-    bots = {"a": script(tmp_path, "slow", slow), "b": "first_legal"}
+    bots: Bots = {"a": script(tmp_path, "slow", slow), "b": "first_legal"}
     file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
@@ -140,7 +141,7 @@ async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
 async def test_a_bot_killed_from_outside_answers_for_its_own_games(tmp_path: Path) -> None:
     """The next process of the bot goes on; every game that it left is its own fault and nobody else's."""
     slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.01)"))
-    bots = {"a": slow, "b": "first_legal", "c": "random"}
+    bots: Bots = {"a": slow, "b": "first_legal", "c": "random"}
     file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 3, "three results")
@@ -167,7 +168,7 @@ NEVER = "raise RuntimeError('no')"
 async def test_a_bot_that_never_starts_forfeits_where_the_file_says_so(tmp_path: Path) -> None:
     """And a game of two such bots is no game."""
     bad = script(tmp_path, "bad", NEVER)
-    bots = {"a": "first_legal", "bad": bad, "worse": bad}
+    bots: Bots = {"a": "first_legal", "bad": bad, "worse": bad}
     file = event(
         tmp_path,
         bots,
@@ -186,7 +187,7 @@ async def test_a_bot_that_never_starts_forfeits_where_the_file_says_so(tmp_path:
 
 
 async def test_pairs_of_a_bot_that_never_starts_forfeit_as_well(tmp_path: Path) -> None:
-    bots = {"a": "first_legal", "bad": script(tmp_path, "bad", NEVER)}
+    bots: Bots = {"a": "first_legal", "bad": script(tmp_path, "bad", NEVER)}
     file = event(
         tmp_path,
         bots,
@@ -231,7 +232,7 @@ async def test_a_ladder_that_ends_without_a_bot_is_not_complete(tmp_path: Path) 
 
 def test_a_self_play_check_that_passes_a_failing_bot(tmp_path: Path) -> None:
     """Bots are checked against reference bots: two that never answer would draw with each other."""
-    bots = {
+    bots: Bots = {
         "good": script(tmp_path, "good", player()),
         "deaf": script(tmp_path, "deaf", DEAF),
         "bad": script(tmp_path, "bad", CRASHES),

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from support.runs import Notes, command_run, event, loaded, result_lines, results, tressette, until
+from support.runs import Bots, Notes, command_run, event, loaded, result_lines, results, tressette, until
 from tressette.record.segments import COMPRESSED, raw_lines
 from tressette_tournament.results import GameResult
 from tressette_tournament.runner import Outcome, Runner
 
-TWO: dict[str, str | Path] = {"first": "first_legal", "chance": "random"}
-THREE: dict[str, str | Path] = {**TWO, "greedy": "greedy"}
+TWO: Bots = {"first": "first_legal", "chance": "random"}
+THREE: Bots = {**TWO, "greedy": "greedy"}
 
 
 def run(file: Path, *options: str, verified: bool = True) -> Result:
@@ -162,7 +162,7 @@ def kept(folder: Path) -> dict[str, bytes]:
     ids=["deal sets", "bots", "both"],
 )
 def test_an_event_grows(
-    tmp_path: Path, deal_sets: int, bots: dict[str, str | Path], meetings: dict[tuple[str, ...], int]
+    tmp_path: Path, deal_sets: int, bots: Bots, meetings: dict[tuple[str, ...], int]
 ) -> None:
     """Every line-up plays what it lacks, on fresh decks of a fresh key; what was played stays as it is."""
     file = event(tmp_path, TWO, seed=None)

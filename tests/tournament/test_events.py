@@ -66,7 +66,7 @@ def write(folder: Path, small: Small, **changes: Any) -> Path:
         "of_bots": small.of_bots,
         **changes,
     }
-    return event(folder, dict(small.bots), **arguments)
+    return event(folder, small.bots, **arguments)
 
 
 @dataclass(frozen=True)

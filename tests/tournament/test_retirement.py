@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -21,9 +20,9 @@ GAMES = [f"p0-l{line_up}-s{number}-g{game}" for number in (0, 1) for line_up in 
 @pytest.fixture
 def an_event(tmp_path: Path) -> Event:
     """One of set numbers that are revealed one by one."""
-    return open_event(
-        loaded(event(tmp_path, {"a": "random", "b": "random"}, lines="reveal_sets = 1", seed=None))
-    )
+    file = event(tmp_path, {"a": "random", "b": "random"}, lines="reveal_sets = 1", seed=None)
+    (tmp_path / "run").mkdir()
+    return open_event(loaded(file))
 
 
 def revealed(of: Event) -> Counter[str]:
@@ -42,13 +41,11 @@ def retirement(of: Event, settled: int) -> Retirement:
 
 async def cut_off(work: Retirement) -> None:
     """Reveal what is due, and be cut off in the middle, as by the end of the last game."""
-    task = asyncio.create_task(work.work(begun.append))
-    begun: list[Collection[str]] = []
-    while not begun:
-        await asyncio.sleep(0)
+    begun = asyncio.Event()
+    task = asyncio.create_task(work.work(lambda decks: begun.set()))
+    await begun.wait()
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_what_is_cut_off_is_revealed_at_the_end(an_event: Event) -> None:
@@ -71,13 +68,21 @@ async def test_what_is_cut_off_is_revealed_by_the_next_session(an_event: Event) 
     assert revealed(an_event).keys() == set(GAMES)
 
 
-async def test_batches_that_are_settled_only(an_event: Event) -> None:
+async def test_the_rest_waits_until_it_is_settled(an_event: Event) -> None:
     work = retirement(an_event, settled=1)
     told: list[Collection[str]] = []
-    task = asyncio.create_task(work.work(told.append))
-    while open_event(an_event.tournament).revealed_sets < 1:
-        await asyncio.sleep(0)
+    over = asyncio.Event()
+
+    def retired(decks: Collection[str]) -> None:
+        told.append(decks)
+        if len(told) == 2:  # of 500 games and 300
+            over.set()
+
+    task = asyncio.create_task(work.work(retired))
+    await over.wait()
     task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     work.close()
     assert revealed(an_event) == Counter(game for game in GAMES if "-s0-" in game)
-    assert {len(decks) for decks in told} == {1}
+    assert told[0] == told[1]
+    assert len(told[0]) == 1

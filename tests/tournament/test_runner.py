@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from support.runs import (
+    Bots,
     CommandRun,
     Notes,
     command_run,
@@ -71,7 +72,7 @@ async def play(file: Path) -> tuple[Outcome, Notes, Runner]:
 
 def standard(folder: Path, deal_sets: int = 6) -> Path:
     """Pairs and two players, three bots without chance but that of their seed, one of them not hurried."""
-    bots: dict[str, str | Path] = {
+    bots: Bots = {
         "chance": "random",
         "first": "first_legal",
         "slow": script(folder, "slow", player(each_turn=SLOWLY)),
@@ -634,7 +635,7 @@ async def test_an_error_while_handing_out_games_is_heard(
 
 def swiss(folder: Path, deal_sets: int) -> Path:
     """Four bots whose pairings follow from the results."""
-    bots: dict[str, str | Path] = {
+    bots: Bots = {
         "chance": "random",
         "first": "first_legal",
         "greedy": "greedy",
