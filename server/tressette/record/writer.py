@@ -202,8 +202,9 @@ class Record:
 
 
 def free_writer(folder: Path) -> str:
-    """The first writer name, from ``0001`` on, that has no file in the folder yet."""
+    """The first writer name, from ``0001`` on, that has no results and no reveals in the folder yet: a session
+    that only reveals leaves no results."""
     number = 1
-    while (folder / f"results-{number:04}.jsonl").exists():
+    while any((folder / f"{kind}-{number:04}.jsonl").exists() for kind in ("results", "reveals")):
         number += 1
     return f"{number:04}"
