@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.runs import (
     Bots,
     Notes,
@@ -201,6 +202,42 @@ async def test_pairs_of_a_bot_that_never_starts_forfeit_as_well(tmp_path: Path) 
     assert len(lines) == 4
     assert all(line["offender"] == "bad" for line in lines)
     assert all(line["ranks"][line["sides"].index(["a", "a"])] == 1 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "games"),
+    [
+        ('format = "gauntlet"', 4),
+        ('format = "swiss"\nrounds = 2', 4),
+        ('format = "knockout"\nextra_sets = 0', 4),
+        ('format = "ladder"', 10),
+    ],
+)
+async def test_a_bot_that_never_starts_ends_its_own_pairings_only(
+    tmp_path: Path, lines: str, games: int
+) -> None:
+    """In every format: the others play all that they have to play with each other."""
+    bots: Bots = {"bad": script(tmp_path, "bad", NEVER), "a": "first_legal", "b": "random", "c": "greedy"}
+    file = event(
+        tmp_path,
+        bots,
+        deal_sets=1,
+        lines=lines,
+        sections="[stop]\ngames = 10" if "ladder" in lines else "",
+        of_bots={"bad": "restarts = 0", "a": "challenger = true" if "gauntlet" in lines else ""},
+    )
+    outcome, runner = await play(file)
+    # A ladder plays with whoever is there.
+    assert outcome is (Outcome.COMPLETE if "ladder" in lines else Outcome.INCOMPLETE)
+    assert set(runner.lost) == {"bad"}
+    lines_ = results(runner.folder)
+    assert len(lines_) == games
+    assert not any("bad" in line["bots"] or line["faults"] for line in lines_)
+    assert {bot for line in lines_ for bot in line["bots"]} == {"a", "b", "c"}
+    if "knockout" in lines:
+        ((_, places),) = runner.placings()
+        assert places[-1][0] > 2, "who is lost goes no further"
+        assert "bad" not in [bot for place, bot in places if place <= 2]
 
 
 async def test_a_ladder_that_ends_without_a_bot_is_not_complete(tmp_path: Path) -> None:

@@ -250,6 +250,10 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
         assert run.wait(12) == 3, run.output
         run.assert_nothing_left()
     assert results(run.folder) == []  # above all no result made of the faults of bots that were ended
+    slow.write_text(player())
+    resumed = tressette("tournament", "resume", run.folder)
+    assert resumed.exit_code == 0, resumed.output
+    assert [(line["attempt"], line["faults"]) for line in results(run.folder)] == [(2, [])] * 2
 
 
 def test_games_dropped_by_an_interrupt_are_not_taken_for_played(tmp_path: Path) -> None:
@@ -684,6 +688,25 @@ def test_resume_that_loses_or_double_counts_games(
         assert (run.folder / name).exists() == (expected / name).exists()
         if (expected / name).exists():
             assert (run.folder / name).read_bytes() == (expected / name).read_bytes()
+    verified = tressette("verify", run.folder)
+    assert verified.exit_code == 0, verified.output
+
+
+def test_a_ladder_that_is_killed_goes_on_by_its_journal(tmp_path: Path) -> None:
+    bots: Bots = {"chance": "random", "first": "first_legal", "slow": script(tmp_path, "slow", player())}
+    file = event(tmp_path, bots, lines='format = "ladder"', sections="[stop]\ngames = 80")
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 10, "ten results")
+        run.signal(signal.SIGKILL)
+        run.process.wait(10)
+    journal = (run.folder / "journal.jsonl").read_bytes()
+    before = {line["game"] for line in results(run.folder)}
+    resumed = tressette("tournament", "resume", run.folder)
+    assert resumed.exit_code == 0, resumed.output
+    assert (run.folder / "journal.jsonl").read_bytes().startswith(journal)
+    after = [line["game"] for line in results(run.folder)]
+    assert len(after) == len(set(after)) == 80
+    assert before < set(after)
     verified = tressette("verify", run.folder)
     assert verified.exit_code == 0, verified.output
 

@@ -202,8 +202,8 @@ class Record:
 
 
 def free_writer(folder: Path) -> str:
-    """The first writer name, from ``0001`` on, that has no results and no reveals in the folder yet: a session
-    that only reveals leaves no results."""
+    """The first writer name, from ``0001`` on, that has neither results nor reveals in the folder yet: a
+    session that only reveals leaves no results."""
     number = 1
     while any((folder / f"{kind}-{number:04}.jsonl").exists() for kind in ("results", "reveals")):
         number += 1
