@@ -111,8 +111,8 @@ def reference(name: str, *options: object) -> list[str]:
 
 async def address_of(run: CommandRun) -> str:
     """Where remote bots connect, by what the runner has printed."""
-    found = await soon(lambda: ADDRESS.search(run.output), f"the address in {run.output!r}")
-    return found[1]
+    (address, *_) = await soon(lambda: ADDRESS.findall(run.output), "the address")
+    return str(address)
 
 
 async def status_of(run: CommandRun) -> int:
@@ -380,10 +380,12 @@ async def test_a_revoked_token_ends_a_session(tmp_path: Path) -> None:
     file = competition(
         tmp_path, {"near": "first_legal"}, ("far",), server="away_s = 1", deal_sets=100, concurrency=2
     )
-    with command_run(file) as run:
-        with remote(tmp_path, slowly(tmp_path), await address_of(run), secret) as far:
-            await soon(lambda: result_lines(run.folder) >= 2, "two results")
-            tokens(tmp_path, "revoke", "far")
-            assert await far.ended() == 1
-            assert "UNAUTHENTICATED" in far.errors.read_text()
-            assert await status_of(run) == 4, run.output
+    with (
+        command_run(file) as run,
+        remote(tmp_path, slowly(tmp_path), await address_of(run), secret) as far,
+    ):
+        await soon(lambda: result_lines(run.folder) >= 2, "two results")
+        tokens(tmp_path, "revoke", "far")
+        assert await far.ended() == 1
+        assert "UNAUTHENTICATED" in far.errors.read_text()
+        assert await status_of(run) == 4, run.output
