@@ -7,12 +7,13 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 from support.runs import event, loaded, player, results, script, until
-from tressette_tournament.check import NO_CLOCK_MS, rehearsal
+from tressette_tournament.check import NO_CLOCK_MS, OPPONENTS, rehearsal
+from tressette_tournament.schedule import Schedule
 
 ILLEGAL = player(before="from tressette.rules.cards import CARDS").replace(
     "view.legal[-1]", "next(card for card in CARDS if card not in view.legal)"
@@ -176,6 +177,28 @@ def test_a_bot_may_have_the_name_of_one_of_the_field(tmp_path: Path) -> None:
     bots = rehearsal(loaded(file), tmp_path / "check", 1).bots
     assert len({bot.name for bot in bots}) == len(bots) == 4
     assert [bot.name for bot in bots if bot.challenger] == ["reference-greedy", "two"]
+
+
+@pytest.mark.parametrize(
+    "presets",
+    [
+        ("ciapano-five-duplicate", "tressette-due-duplicate"),
+        ("ciapano-five-duplicate", "traversone-trio-duplicate", "tressette-21-duplicate"),
+        ("traversone-003-21-duplicate", "traversone-trio-duplicate"),
+    ],
+)
+@pytest.mark.parametrize("bots", [5, 9])
+def test_any_mixture_of_tables_can_be_checked(tmp_path: Path, presets: tuple[str, ...], bots: int) -> None:
+    names = [f"bot-{number}" for number in range(bots)]
+    file = event(tmp_path, dict.fromkeys(names, "random"), presets=presets)
+    schedule = Schedule(rehearsal(loaded(file), tmp_path / "check", 1))
+    met: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    while (game := schedule.issue()) is not None:
+        schedule.fix(game.id, None)
+        (challenger,) = set(game.seats) & set(names)
+        met[challenger] |= {(game.preset, other) for other in set(game.seats) - {challenger}}
+    field = {f"reference-{name}" for name in OPPONENTS[: 4 if presets[0].startswith("ciapano") else 3]}
+    assert met == {name: {(preset, other) for preset in presets for other in field} for name in names}
 
 
 @pytest.mark.parametrize("format_", ["sprt", "ladder", "knockout"])

@@ -24,7 +24,6 @@ from tressette_tournament.tournament_file import Bot, Format, Tournament
 
 OPPONENTS: Final = ("greedy", "cautious", "first_legal", "random")
 """Reference bots that are met, in this order, as many as the largest table needs."""
-_TABLES_EACH: Final = 2
 _WORDS: Final = 200
 
 NO_CLOCK_MS: Final = 60_000
@@ -116,7 +115,7 @@ def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournamen
         deal_sets=deal_sets,
         rounds=0,
         extra_sets=0,
-        max_tables=_TABLES_EACH * len(challengers),
+        max_tables=needed * len(challengers),
         seed="check",
         stop=Stop(),
         sprt=None,
