@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -63,3 +66,15 @@ class Desk:
                 process.kill()
         assert process.returncode == status, f"{commands}{output}{errors}"
         return output
+
+
+@contextmanager
+def running(desk: Desk, commands: str, output: Path) -> Iterator[subprocess.Popen[str]]:
+    """A block under way; its process group is killed on the way out if its shell still runs."""
+    process = desk.start(commands, output)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)

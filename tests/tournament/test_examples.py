@@ -5,18 +5,13 @@ They are copied first, so that what they leave is nobody's but the test's.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
-import subprocess
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.documents import Desk, comment_blocks
+from support.documents import Desk, comment_blocks, running
 from support.runs import result_lines, results, until
 from tressette.rules.presets import PRESETS, canonical_name, resolve
 from tressette.rules.ruleset import Partners
@@ -46,18 +41,6 @@ def desk(tmp_path: Path) -> Desk:
     for folder in ("tournament/examples", "clients/python/examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return Desk(tmp_path)
-
-
-@contextmanager
-def running(desk: Desk, commands: str, output: Path) -> Iterator[subprocess.Popen[str]]:
-    """A block under way, the last command of which is a run; it is killed on the way out if it still runs."""
-    process = desk.start(commands, output)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
 
 
 # --- all of them -----------------------------------------------------------------------------------
@@ -136,7 +119,7 @@ def test_ladder(desk: Desk) -> None:
         until(lambda: folder.exists() and result_lines(folder) >= 40, "forty games")
         assert "ladder: running" in desk.run(status)
         assert "stopped, games: " in desk.run(stop)
-        assert process.wait(30) == 3
+        assert process.wait(60) == 3
     assert "go on with: " in (desk.folder / "output.txt").read_text()
     assert {bot for line in results(folder) for bot in line["bots"]} == {
         bot.name for bot in example("ladder").bots
@@ -161,7 +144,7 @@ def test_remote(desk: Desk) -> None:
     with running(desk, run, desk.folder / "output.txt") as process:
         until(lambda: f"localhost:{port}" in (desk.folder / "output.txt").read_text(), "the server")
         desk.run(bots, timeout_s=100)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     games = results(desk.folder / "out" / "remote")
     assert len(games) == 2 * 3 * 50
     assert {bot for line in games for bot in line["bots"]} == {"alice", "bob", "house"}
@@ -187,6 +170,6 @@ def test_overnight(desk: Desk) -> None:
     with running(desk, resume, desk.folder / "output.txt") as process:
         until(lambda: result_lines(folder) >= before + 50, "fifty games more", timeout_s=60)
         desk.run(stop)
-        assert process.wait(30) == 3
+        assert process.wait(60) == 3
     games = Counter(line["game"] for line in results(folder))
     assert set(games.values()) == {1}
