@@ -270,11 +270,12 @@ def test_json_events_have_the_fields_that_are_documented() -> None:
         progress.standings(rated("a", "b", games=24))
         progress.lost("a", "why", ["log"])
         progress.note("text\nof two lines")
+        progress.info("where")
         progress.stopping("time is up")
         progress.ended(State.INCOMPLETE, "left out")
     found = events(out.getvalue())
     assert [one["event"] for one in found] == [
-        *("begin", "game", "standings", "lost", "note", "stopping", "ended")
+        *("begin", "game", "standings", "lost", "note", "info", "stopping", "ended")
     ]
     documented = dict(
         re.findall(r"^    (\w+) {2,}(.+(?:\n {15}.+)*)", str(JsonProgress.__doc__), re.MULTILINE)
@@ -284,7 +285,7 @@ def test_json_events_have_the_fields_that_are_documented() -> None:
         fields = set(one) - {"event", "unix_ms"}
         assert all(re.search(rf"\b{field}\b", documented[one["event"]]) for field in fields), one
         assert one["unix_ms"] == 1_700_000_000_000
-    begin, played, standings, lost, note, stopping, ended = found
+    begin, played, standings, lost, note, info, stopping, ended = found
     assert (begin["total"], begin["done"]) == (None, 3)
     assert (played["sides"], played["points"], played["done"]) == ([["a\u2028[è]"], ["b"]], [6, 60], 4)
     assert played["faults"] == [["b", "timeout", 1]]
@@ -297,6 +298,7 @@ def test_json_events_have_the_fields_that_are_documented() -> None:
         "games",
     }
     assert (lost["bot"], lost["why"], lost["logs"]) == ("a", "why", ["log"])
+    assert info["text"] == "where"
     assert (note["text"], stopping["text"]) == ("text\nof two lines", "time is up")
     assert (ended["state"], ended["reason"], ended["done"]) == ("incomplete", "left out", 4)
 

@@ -1,18 +1,21 @@
 """A rehearsal before the night: a few games of each bot of a tournament file against the reference bots.
 
 Every bot is a challenger against a field of reference bots, at the tables, with the clocks and the fault
-policies of the file. A bot **passes** if it played all its games without a fault and its processes never
-ended by themselves. Whom a bot meets in the event itself plays no part: a check between two copies of a bot
-that never answers would find nothing but draws.
+policies of the file; where that has no clock, with one of NO_CLOCK_MS for each decision. A bot **passes** if
+it played all its games without a fault and its processes never ended by themselves. Whom a bot meets in the
+event itself plays no part: a check between two copies of a bot that never answers would find nothing but
+draws.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+from tressette.rules.events import FaultKind
 
 from tressette_tournament.processes import logs_of
 from tressette_tournament.results import GameResult
@@ -21,18 +24,32 @@ from tressette_tournament.tournament_file import Bot, Format, Tournament
 
 OPPONENTS: Final = ("greedy", "cautious", "first_legal", "random")
 """Reference bots that are met, in this order, as many as the largest table needs."""
-_TABLES_EACH: Final = 2
+_WORDS: Final = 200
+
+NO_CLOCK_MS: Final = 60_000
+"""Time for a decision where the event has no clock: a bot that never answers is to be found out."""
+
+_MEANINGS: Final = {
+    FaultKind.MALFORMED: "answers that could not be read",
+    FaultKind.ILLEGAL: "answers that the rules forbid",
+    FaultKind.NOT_YOUR_TURN: "answers to turns that were not its own",
+    FaultKind.TIMEOUT: "no answer in time",
+    FaultKind.DISCONNECT: "it was away when it was to play",
+    FaultKind.CRASH: "its process had ended when it was to play",
+    FaultKind.REFUSED_TO_START: "it did not come to its game",
+}
 
 
 @dataclass(slots=True)
 class BotCheck:
-    """What one bot did. games: with a result; faults: by kind, as recorded; failures: how often one of its
-    processes ended by itself or did not connect; lost: why it was given up, None if it was not; logs: its
-    output."""
+    """What one bot did. games: with a result; faults: by kind, as recorded; faulty: the first game with one,
+    "" if there is none; failures: how often one of its processes ended by itself or did not connect; lost:
+    why it was given up, None if it was not; logs: its output."""
 
     bot: str
     games: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    faulty: str = ""
     failures: int = 0
     lost: str | None = None
     logs: tuple[Path, ...] = ()
@@ -43,21 +60,36 @@ class BotCheck:
         return self.games > 0 and not self.faults and not self.failures and self.lost is None
 
     @property
-    def text(self) -> str:
-        """What there is to say of it, in a line or two."""
+    def lines(self) -> list[str]:
+        """What there is to say of it: one line, and below it what was wrong and where to look."""
         if self.passes:
-            return f"{self.bot}: passes, {self.games} games"
-        wrong = [f"{kind} {count}" for kind, count in sorted(self.faults.items())]
-        if self.failures:
-            wrong.append(f"its processes failed {self.failures} times")
+            return [f"{self.bot}: passes, {self.games} games without a fault"]
+        return [f"{self.bot}: DOES NOT PASS, {self.games} games", *(f"  {line}" for line in self._wrong())]
+
+    def _wrong(self) -> Iterator[str]:
+        for kind, count in sorted(self.faults.items()):
+            yield f"{kind}, {count} times: {_MEANINGS[FaultKind(kind)]}"
+        if self.faulty:
+            yield f"the first game with a fault: {self.faulty}"
         if self.lost is not None:
-            wrong.append(self.lost)
+            yield self.lost
+        elif self.failures:
+            yield f"its processes ended by themselves, or did not connect, {self.failures} times"
         elif not self.games:
-            wrong.append("it played no game")
-        logs = "".join(f"\n  {log}" for log in self.logs)
-        return f"{self.bot}: does not pass, {self.games} games: {'; '.join(wrong)}" + (
-            f"\n  its output is in:{logs}" if logs else ""
-        )
+            yield "it played no game"
+        if self.logs:
+            names = ", ".join(log.name for log in self.logs)
+            yield f"its output: in {self.logs[0].parent}: {names}"
+        # Of the first process: one that was started again may have seen no more than the end of the check.
+        if first := next(filter(None, map(_last_words, self.logs)), ""):
+            yield f"the last that it printed: {first}"
+
+
+def _last_words(log: Path) -> str:
+    """The last line of a log with anything in it; of a traceback that is the error."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    words = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return words if len(words) <= _WORDS else f"{words[:_WORDS]}…"
 
 
 def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournament:
@@ -73,6 +105,9 @@ def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournamen
         Bot(_free(f"reference-{name}", names), name, (), None, (), most_seats) for name in OPPONENTS[:needed]
     )
     challengers = tuple(replace(bot, challenger=True) for bot in tournament.bots)
+    clock = tournament.clock
+    if not clock.move_ms and not clock.bank_ms:
+        clock = replace(clock, move_ms=NO_CLOCK_MS)
     return replace(
         tournament,
         name=f"check of {tournament.name}"[:100],
@@ -80,10 +115,11 @@ def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournamen
         deal_sets=deal_sets,
         rounds=0,
         extra_sets=0,
-        max_tables=_TABLES_EACH * len(challengers),
+        max_tables=needed * len(challengers),
         seed="check",
         stop=Stop(),
         sprt=None,
+        clock=clock,
         output=str(output),
         bots=challengers + field_,
     )
@@ -117,6 +153,7 @@ def checked(
         for name, kind, count in result.faults:
             if name in found:
                 found[name].faults[kind] += count
+                found[name].faulty = found[name].faulty or result.game
     return list(found.values())
 
 

@@ -26,7 +26,7 @@ from tressette_tournament.observe import status_, stop
 from tressette_tournament.progress import Several
 from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_sprt, print_stop, print_tables, sprt_as_json
-from tressette_tournament.results import GameResult, read
+from tressette_tournament.results import GameResult, read, read_games
 from tressette_tournament.runner import Outcome, RunError, Runner
 from tressette_tournament.status import StatusFile
 from tressette_tournament.toml_source import TournamentFileError
@@ -139,9 +139,10 @@ def resume(folder: Path, quiet: bool, as_data: bool) -> None:
 def check(file: Path, output: Path | None, sets: int, quiet: bool) -> None:
     """Play a few games of each bot in FILE against the reference bots, and report what goes wrong.
 
-    For the evening before a long run. Every preset of FILE is played, with its clocks and fault policies. A
-    bot passes if it played all its games without a fault and none of its processes ended by itself; of every
-    other one it is said what was wrong, and where its output is. Remote bots are waited for.
+    For the evening before a long run. Every preset of FILE is played, with its clocks and fault policies
+    (without a clock: 60 seconds for each decision). A bot passes if it played all its games without a fault
+    and none of its processes ended by itself; of every other one it is said what was wrong, and where its
+    output is. Remote bots are waited for. Nothing is written to the folder of the tournament itself.
 
     \b
     Exit status:
@@ -151,10 +152,10 @@ def check(file: Path, output: Path | None, sets: int, quiet: bool) -> None:
       3  it was stopped before its end
     """
     event = _load(file, None)
-    output = output or Path(f"{event.output}-check-{time.strftime('%Y%m%d-%H%M%S')}")
+    output = (output or Path(f"{event.output}-check-{time.strftime('%Y%m%d-%H%M%S')}")).resolve()
     if output.exists() and any(output.iterdir()):
         raise click.ClickException(f"{output} is not empty: a check begins anew")
-    event = rehearsal(event, output.resolve(), sets)
+    event = rehearsal(event, output, sets)
     console = Console()
     with _as_errors(), _sigterm_as_interrupt():
         with display_for(console, quiet=quiet, as_json=False) as display:
@@ -163,10 +164,17 @@ def check(file: Path, output: Path | None, sets: int, quiet: bool) -> None:
         if outcome is Outcome.STOPPED:
             _say(console, "Stopped before its end: nothing was found out.")
             raise SystemExit(_STOPPED)
-        found = checked(event.bots, read(output), runner.failures, runner.lost, output / "logs" / "bots")
+        found = checked(
+            event.bots, read_games(output), runner.failures, runner.lost, output / "logs" / "bots"
+        )
     for one in found:
-        _say(console, one.text)
-    if not all(one.passes for one in found):
+        for line in one.lines:
+            _say(console, line)
+    failing = [one.bot for one in found if not one.passes]
+    _say(console, f"{len(found) - len(failing)} of {len(found)} bots pass. Games and logs: {output}")
+    if any(one.faulty for one in found):
+        _say(console, f"A game trick by trick: {shlex.join([*called(), 'replay', str(output), 'GAME'])}")
+    if failing:
         raise SystemExit(1)
 
 

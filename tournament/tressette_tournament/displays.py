@@ -274,7 +274,8 @@ class JsonProgress(Tally):
                first: bot, rating (Elo), error (its ± or null), low and high (ends of the 95 % interval or
                null), games
     lost       bot, why, logs (files)
-    note       text
+    note       text: trouble, as a rule
+    info       text: what anybody may want to know, e.g. where remote bots connect
     stopping   text: no game is begun any more
     ended      state (complete, stopped, incomplete or failed), reason, done, total
 
