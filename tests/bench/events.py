@@ -18,12 +18,13 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import orjson
-from tressette.record.game import commitment
+from tressette.record.game import GameSpec, commitment
 from tressette.record.writer import Record
 from tressette.rules.ruleset import RuleSet
 from tressette_bot.bots import REFERENCE_BOTS
@@ -49,10 +50,10 @@ class Measured:
     """start_s: from before FILE is read to the first game issued (bare: until all bots are there). games:
     finished in this session; done: before it. Of those that come after the first fifth, in which bots start:
     timed: how many they are, play_s: seconds from the result before to the last, own_cpu_s: that this process
-    took meanwhile, without what the stub did. rss_kb: of this process before anything is read, and then by
-    the share of games; others_cpu_s: that server and bots took in all, start and end too; server_kb: of the server; peak_kb: the most that this process had. block_ms: the
-    longest time for which the event loop answered nobody. standings_s: spent on ratings in all; standings_ms:
-    the most for one pool."""
+    took meanwhile, without what the stub did, others_cpu_s: server and bots. rss_kb: of this process
+    before anything is read, and then by the share of games; server_kb: of the server; peak_kb: the most that
+    this process had. block_ms: the longest time for which the event loop answered nobody. standings_s: spent
+    on ratings in all; standings_ms: the most for one pool."""
 
     start_s: float = 0.0
     games: int = 0
@@ -69,6 +70,20 @@ class Measured:
     standings_ms: float = 0.0
 
 
+def others_cpu_s() -> float:
+    """The CPU time of all processes that this one has started, and those have."""
+    parents, ticks = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # gone in the meantime
+            fields = stat.read_text().rpartition(")")[2].split()
+            process = int(stat.parent.name)
+            parents[process], ticks[process] = int(fields[1]), int(fields[11]) + int(fields[12])
+    ours = {os.getpid()}
+    while more := {one for one, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(ticks[one] for one in ours - {os.getpid()}) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_kb(process: str = "self") -> int:
     """How much memory of a process is in use and not swapped out."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
@@ -82,8 +97,10 @@ class Stopwatch:
 
     def __init__(self, measured: Measured, expected: int) -> None:
         self._measured = measured
+        self._expected = expected
         self._warm = round(_WARM * expected)
         self._since = (0.0, 0.0)
+        self._others_s = 0.0
         self.elsewhere_s = 0.0
         """CPU time of this process that does not count."""
 
@@ -94,13 +111,15 @@ class Stopwatch:
             self._since = now
         else:
             measured.timed = measured.games - self._warm
-            measured.play_s, measured.own_cpu_s = (new - old for new, old in zip(now, self._since, strict=True))
+            measured.play_s, measured.own_cpu_s = now[0] - self._since[0], now[1] - self._since[1]
+        if measured.games == self._warm:
+            self._others_s = others_cpu_s()
+        elif measured.games == self._expected:
+            measured.others_cpu_s = others_cpu_s() - self._others_s
 
 
 def tell(measured: Measured) -> None:
     measured.peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    others = resource.getrusage(resource.RUSAGE_CHILDREN)
-    measured.others_cpu_s = others.ru_utime + others.ru_stime
     print(json.dumps(asdict(measured)), flush=True)
 
 
@@ -363,26 +382,23 @@ def lines_of(event: Tournament) -> Iterator[bytes]:
     assert event.seed is not None
     key = public_event_key(event.seed)
     rules = {choice.name: choice.rules for choice in event.presets}
+    hashes = {choice.name: choice.rules.hash() for choice in event.presets}
     schedule = Schedule(event)
     while (game := schedule.issue()) is not None:
-        one = rules[game.preset]
-        yield orjson.dumps(
-            {
-                "play": {
-                    "game": game.id,
-                    "attempt": game.attempt,
-                    "tournament": event.name,
-                    "preset": game.preset,
-                    "rules": one.options(),
-                    "bots": game.seats,
-                    "deal_set": game.deal_set,
-                    "set_size": game.set_size,
-                    "deck": deck_name(key, one.hash(), game.deck_number),
-                    "seed": deck_seed(key, one.hash(), game.deck_number).hex(),
-                    "salt": game_salt(key, game.id).hex(),
-                }
-            }
-        ) + b"\n"
+        spec = GameSpec(
+            game=game.id,
+            attempt=game.attempt,
+            tournament=event.name,
+            preset=game.preset,
+            rules=rules[game.preset],
+            bots=game.seats,
+            deal_set=game.deal_set,
+            set_size=game.set_size,
+            deck=deck_name(key, hashes[game.preset], game.deck_number),
+            seed=deck_seed(key, hashes[game.preset], game.deck_number),
+            salt=game_salt(key, game.id),
+        )
+        yield orjson.dumps({"play": spec.to_json()}) + b"\n"
         schedule.fix(game.id, None)
 
 
