@@ -319,6 +319,21 @@ def test_sets_that_finish_in_any_order_decide_the_same(
     assert any_order.statistics == in_order.statistics
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.lists(SCORES, min_size=200, max_size=600), st.sampled_from(Model), st.integers(10, 200))
+def test_sets_that_are_looked_at_together_decide_as_one_by_one(
+    scores: list[Fraction | None], model: Model, elo1: int
+) -> None:
+    sprt = Sprt(0, elo1, model=model)
+    together = run(enumerate(scores), sprt)
+    one_by_one = SequentialTest(sprt, PAIR)
+    for position, score in enumerate(scores):
+        one_by_one.add(position, score)
+        assert one_by_one.report.sets <= position + 1
+    assert together.report == one_by_one.report
+    assert together.counts == one_by_one.counts
+
+
 def test_the_report_is_that_of_the_first_sets_that_decide() -> None:
     sprt = Sprt(0, 20)
     scores = [Fraction(3, 4), Fraction(1), Fraction(1, 2)] * 40 + [Fraction(0)] * 200
@@ -327,6 +342,18 @@ def test_the_report_is_that_of_the_first_sets_that_decide() -> None:
     )
     assert run(enumerate(scores), sprt).report == evaluate(Counter(scores[:first]), PAIR, sprt)
     assert MIN_SETS <= first < 120
+
+
+@pytest.mark.parametrize("model", Model)
+def test_many_sets_at_once_decide_where_the_first_of_them_do(model: Model) -> None:
+    # A long even stretch first, so that the decision is deep in what a resume reads.
+    scores = [Fraction(at % 2) for at in range(1000)] + [Fraction(3, 4)] * 700 + [Fraction(0)] * 300
+    sprt = Sprt(-30, 30, model=model)
+    report = run(enumerate(scores), sprt).report
+    assert report.decision is Decision.H1
+    assert 1000 < report.sets < 1700
+    assert report == evaluate(Counter(scores[: report.sets]), PAIR, sprt)
+    assert evaluate(Counter(scores[: report.sets - 1]), PAIR, sprt).decision is Decision.UNDECIDED
 
 
 def test_fast_games_do_not_bias_the_test() -> None:

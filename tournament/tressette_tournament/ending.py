@@ -5,7 +5,7 @@ Games and deal sets are counted as they are opened; results of earlier sessions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from tressette_tournament.lineups import fill, seatings
 from tressette_tournament.ratings import RatingFold
@@ -32,7 +32,10 @@ class Ending:
         self._rules = StopRules(tournament.stop, self.test)
         self._fold = fold
         self._seconds = seconds
+        # (preset, bot) of those that are not lost: made again only when one more is, since it is asked for
+        # before every game.
         self._bots = [(choice.name, bot.name) for choice in tournament.presets for bot in tournament.bots]
+        self._lost = 0
         self._open = set(fold.open_sets)
         self._deal_sets, self._games = fold.begun
         if self._decks is not None:
@@ -58,14 +61,18 @@ class Ending:
         if self._decks is not None:
             self._decks.add(result)
 
-    def reason(self, lost: Container[str]) -> str | None:
-        """Why no new deal set is to be opened, in words, or None. lost: bots that take part no more."""
+    def reason(self, lost: Collection[str]) -> str | None:
+        """Why no new deal set is to be opened, in words, or None. lost: bots that take part no more; none of
+        them ever comes back."""
+        if len(lost) != self._lost:
+            self._lost = len(lost)
+            self._bots = [one for one in self._bots if one[1] not in lost]
         return self._rules.reason(
             games=self._games,
             deal_sets=self._deal_sets,
             seconds=self._seconds(),
             ratings=self._fold,
-            bots=[one for one in self._bots if one[1] not in lost],
+            bots=self._bots,
         )
 
 

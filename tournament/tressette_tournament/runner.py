@@ -99,6 +99,7 @@ class Runner:
         self._make_host, self._make_processes = host, processes
         self._clock = clock
         self._rules: Mapping[str, RuleSet] = {choice.name: choice.rules for choice in tournament.presets}
+        self._rules_hashes = {name: rules.hash() for name, rules in self._rules.items()}
         # A game needs a session for each seat of a bot.
         self._needed = max(tournament.table(choice).most_seats for choice in tournament.presets)
         self._refusals_count = FaultKind.REFUSED_TO_START in dict(tournament.faults.policies)
@@ -352,7 +353,7 @@ class Runner:
 
     def _spec(self, game: Game) -> GameSpec:
         rules = self._rules[game.preset]
-        rules_hash = rules.hash()
+        rules_hash = self._rules_hashes[game.preset]
         key = self._event.key_of(game.set_number)
         return GameSpec(
             game=game.id,
@@ -400,7 +401,8 @@ class Runner:
         self._fold.add(result)
         self._ending.finished(result, set_over=set_over)
         self._retirement.played(result.game)
-        self._retirement.look()
+        if set_over:
+            self._retirement.look()
         self._progress.finished(result)
 
     def _session_changed(self, bot: str, is_open: bool) -> None:

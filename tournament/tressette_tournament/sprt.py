@@ -34,7 +34,7 @@ least over s if the observed t is too small and t > 0, the greatest if it is too
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -70,6 +70,10 @@ _GAIN: Final = 1e-17
 _MAX_STEPS: Final = 200
 # The cost is stationary in s: so near to it an LLR is off by a few parts in 100,000.
 _CLOSE: Final = 0.05
+# So many sets are looked at together, and evaluated one by one where their LLR is so near to a bound. What is
+# done at once differs by less: by parts in 100,000, and by empty cells that belong to later sets.
+_AT_ONCE: Final = 256
+_MARGIN: Final = 0.1
 
 
 class SprtError(ValueError):
@@ -211,18 +215,26 @@ def log_likelihood_ratio(counts: Mapping[Fraction, int], shape: SetShape, sprt: 
     if any(not 0 <= score <= 1 for score in counts):
         raise ValueError(f"scores of deal sets are from 0 to 1, not {', '.join(map(str, counts))}")
     cells = sorted({*shape.cells, *counts})
-    sets = np.array([counts.get(cell) or _EMPTY for cell in cells], np.float64)
-    observed = sets / sets.sum()
+    sets = np.array([[counts.get(cell, 0) for cell in cells]], np.float64)
+    return float(_ratios(sets, cells, shape, sprt)[0])
+
+
+def _ratios(sets: Floats, cells: Sequence[Fraction], shape: SetShape, sprt: Sprt) -> Floats:
+    """The LLR of each of N collections of sets. sets: N x C, how many there are of each cell (ascending)."""
+    sets = np.where(sets > 0, sets, _EMPTY)
+    observed = sets / sets.sum(axis=-1, keepdims=True)
     # Exact differences, so that the even cell is 0 and reversed results give the negated LLR.
     above = np.array([float(cell - _HALF) for cell in cells])
     if sprt.model is Model.LOGISTIC:
-        costs = [_cost_of_mean(observed, above - _expected_above_half(elo)) for elo in (sprt.elo0, sprt.elo1)]
-        h0, h1 = (float(cost) for cost in costs)
+        h0, h1 = (
+            _cost_of_mean(observed, above - _expected_above_half(elo)) for elo in (sprt.elo0, sprt.elo1)
+        )
     else:
         h0, h1 = (
             _cost_of_t(observed, above, elo / _NELO * sqrt(shape.games)) for elo in (sprt.elo0, sprt.elo1)
         )
-    return float(sets.sum()) * (h0 - h1)
+    ratios: Floats = sets.sum(axis=-1) * (h0 - h1)
+    return ratios
 
 
 def _expected_above_half(elo: float) -> float:
@@ -232,7 +244,8 @@ def _expected_above_half(elo: float) -> float:
 def _cost_of_mean(observed: Floats, z: Floats) -> Floats:
     """What it costs in log-likelihood per set that z has the mean 0; infinite where it cannot have it.
 
-    observed: C positive probabilities of cells. z: ... x C. Newton within a bracket, all at once.
+    observed: positive probabilities of cells, z: of each cell; ... x C both. Newton within a bracket, all at
+    once.
     """
     with np.errstate(divide="ignore"):
         ends = (observed - 1) / z
@@ -243,49 +256,51 @@ def _cost_of_mean(observed: Floats, z: Floats) -> Floats:
     theta = np.zeros_like(low)
     for _ in range(_MAX_STEPS):
         tilted = z / (1 + theta[..., None] * z)
-        slope = tilted @ observed
+        slope = np.vecdot(tilted, observed)
         low, high = np.where(slope > 0, theta, low), np.where(slope > 0, high, theta)
-        step = theta + slope / (tilted**2 @ observed)
+        step = theta + slope / np.vecdot(tilted**2, observed)
         step = np.where((low <= step) & (step <= high), step, (low + high) / 2)
         gain = np.abs(slope * (step - theta)).max()
         theta = step
         if gain < _GAIN:
             break
-    return np.where(possible, np.log1p(theta[..., None] * z) @ observed, inf)
+    return np.where(possible, np.vecdot(np.log1p(theta[..., None] * z), observed), inf)
 
 
-def _cost_of_t(observed: Floats, above: Floats, t: float) -> float:
-    """The same for mean = t x deviation, of the cells' scores ``above`` 1/2 (ascending)."""
+def _cost_of_t(observed: Floats, above: Floats, t: float) -> Floats:
+    """The same for mean = t x deviation, of the cells' scores ``above`` 1/2 (ascending). observed: N x C."""
     if t < 0:
-        return _cost_of_t(observed[::-1], -above[::-1], -t)
+        return _cost_of_t(observed[:, ::-1], -above[::-1], -t)
     if t == 0:
-        return float(_cost_of_mean(observed, above))
+        return _cost_of_mean(observed, above)
     mean = observed @ above
-    deviation = sqrt(float(observed @ (above - mean) ** 2))
+    too_large = mean > t * np.sqrt(np.vecdot((above - mean[:, None]) ** 2, observed))
     # A deviation is least on the two cells next to the mean, greatest on the outermost two.
     step = float(above[above > 0].min())
-    low, high, points = log(t * step / (1 + t * t)), log(0.5 / sqrt(1 + t * t)), 17
+    low = np.full(len(observed), log(t * step / (1 + t * t)))
+    high, points = np.full(len(observed), log(0.5 / sqrt(1 + t * t))), 17
+    observed = observed[:, None]
     while True:
-        s = np.exp(np.linspace(low, high, points))[:, None]
+        s = np.exp(np.linspace(low, high, points, axis=-1))[..., None]
         z = above - t / 2 * (s + (above - t * s) ** 2 / s)
-        if mean > t * deviation:
-            costs = np.where(z @ observed > 0, _cost_of_mean(observed, z), 0)
-            best = int(costs.argmax())
-        else:
-            costs = _cost_of_mean(observed, z)
-            best = int(costs.argmin())
-        if high - low < _CLOSE:
-            return float(costs[best])
+        costs = _cost_of_mean(observed, z)
+        costs = np.where(too_large[:, None] & (np.vecdot(z, observed) <= 0), 0, costs)
+        best = np.where(too_large, costs.argmax(axis=-1), costs.argmin(axis=-1))
+        if (high - low).max() < _CLOSE:
+            found: Floats = costs[np.arange(len(best)), best]
+            return found
         width = (high - low) / (points - 1)
-        low, high, points = max(low, low + (best - 1) * width), min(high, low + (best + 1) * width), 9
+        low, high = np.maximum(low, low + (best - 1) * width), np.minimum(high, low + (best + 1) * width)
+        points = 9
 
 
 class SequentialTest:
     """The test along sets in their order of issue, whatever the order in which they finish.
 
     Sets are looked at one by one, as far as all earlier ones are there: so fast games do not bias it, and
-    the same results decide at the same set. Once it is decided, later sets change nothing. Memory: the sets
-    that wait for an earlier one, and a count for each cell.
+    the same results decide at the same set. Once it is decided, later sets change nothing. They are looked at
+    when they are asked about, many at once after a resume. Memory: the sets that wait for an earlier one or
+    have not been asked about, and a count for each cell.
     """
 
     def __init__(self, sprt: Sprt, shape: SetShape) -> None:
@@ -293,6 +308,7 @@ class SequentialTest:
         self._shape = shape
         self._next = 0
         self._waiting: dict[int, Fraction | None] = {}
+        self._new: list[Fraction] = []  # not looked at
         self._counts: Counter[Fraction] = Counter()
         self._report = evaluate(self._counts, shape, sprt)
 
@@ -304,30 +320,58 @@ class SequentialTest:
     @property
     def report(self) -> SprtReport:
         """The test as it stands, or as it stood when it decided."""
+        self._look()
         return self._report
 
     @property
     def counts(self) -> Mapping[Fraction, int]:
         """The scores behind the report: score -> sets."""
+        self._look()
         return MappingProxyType(self._counts)
 
     @property
     def statistics(self) -> MatchStatistics:
         """The match as the sets behind the report have it."""
-        return match_statistics(self._counts, self._shape)
+        return match_statistics(self.counts, self._shape)
 
     def add(self, position: int, score: Fraction | None) -> None:
-        """A set has finished. position: its place in the order of issue, from 0; score: None if it says
-        nothing about A and B, or will never be played. Raises ValueError for a position that was there."""
+        """A set has finished. position: its place in the order of issue, from 0; score: from 0 to 1, None if
+        it says nothing about A and B, or will never be played. Raises ValueError for a position that was
+        there."""
         if position < self._next or position in self._waiting:
             raise ValueError(f"deal set {position} has finished before")
         self._waiting[position] = score
         while self._next in self._waiting:
             score = self._waiting.pop(self._next)
             self._next += 1
-            if score is not None and self._report.decision is Decision.UNDECIDED:
+            if score is not None:
+                self._new.append(score)
+
+    def _look(self) -> None:
+        """Count the new sets, as far as none has decided. The last is evaluated; of those before it the ones
+        after which the LLR may be at a bound."""
+        new, self._new = self._new, []
+        for start in range(0, len(new), _AT_ONCE):
+            block = new[start : start + _AT_ONCE]
+            may_decide = self._may_decide(block) if len(block) > 1 else [True]
+            may_decide[-1] |= start + len(block) == len(new)
+            for score, evaluated in zip(block, may_decide, strict=True):
+                if self._report.decision is not Decision.UNDECIDED:
+                    return
                 self._counts[score] += 1
-                self._report = evaluate(self._counts, self._shape, self._sprt)
+                if evaluated:
+                    self._report = evaluate(self._counts, self._shape, self._sprt)
+
+    def _may_decide(self, scores: Sequence[Fraction]) -> list[bool]:
+        """After which of these sets, one after the other, the LLR is not clearly between the bounds."""
+        cells = sorted({*self._shape.cells, *self._counts, *scores})
+        index = {cell: at for at, cell in enumerate(cells)}
+        sets = np.zeros((len(scores), len(cells)))
+        sets[np.arange(len(scores)), [index[score] for score in scores]] = 1
+        sets[0] += [self._counts[cell] for cell in cells]
+        ratios = _ratios(sets.cumsum(axis=0), cells, self._shape, self._sprt)
+        low, high = self._sprt.lower + _MARGIN, self._sprt.upper - _MARGIN
+        return [not low < ratio < high for ratio in ratios.tolist()]
 
 
 # --- the match -------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ class StopRules:
         self._stop = stop
         self._test = test
         self._next_look = MIN_DECKS_PER_BOT
+        self._behind = ("", "")  # the bot that lacked most decks when they were counted
         self._reason: str | None = None
 
     def reason(
@@ -97,7 +98,13 @@ class StopRules:
         below = self._stop.error_below
         if below is None or not bots:
             return None
-        fewest = min(ratings.decks_of(preset, bot) for preset, bot in bots)
+        # Asked before every game: the first bot that lacks decks answers for all, and as a rule it still does
+        # at the next game.
+        if self._behind in bots and ratings.decks_of(*self._behind) < self._next_look:
+            return None
+        decks = {one: ratings.decks_of(*one) for one in bots}
+        self._behind = min(decks, key=decks.__getitem__)
+        fewest = decks[self._behind]
         if fewest < self._next_look:
             return None
         self._next_look = fewest - fewest % DECKS_BETWEEN_LOOKS + DECKS_BETWEEN_LOOKS
