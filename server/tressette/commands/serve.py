@@ -28,8 +28,10 @@ from tressette.play.suspend import Suspension, SuspensionError, claim, left_behi
 from tressette.record.game import GameSpec
 from tressette.record.reader import DamagedRecord
 from tressette.record.reveals import Reveal, Reveals
+from tressette.record.segments import Compressor, can_compress
 from tressette.record.writer import NullRecorder, Record, free_writer
 from tressette.rules.presets import resolve
+from tressette.wire.compress import keep_compressed
 from tressette.wire.drain import Stopping, play_out, suspend, take_up
 from tressette.wire.logs import configure
 from tressette.wire.metrics import MetricsServer, MetricsUnavailable
@@ -118,6 +120,21 @@ def _open_record(
         raise click.BadParameter(str(error), param_hint="--record") from None
 
 
+async def _keep_compressed(record: Record) -> None:
+    """Compress the segments of this server as they are closed. Others of its folder may be another's, who
+    may be at work."""
+    if not can_compress():
+        log.info("record stays uncompressed", reason="that takes tressette-arena[tournament]")
+        return
+    compressor = Compressor(
+        record.folder,
+        (record.writer,),
+        lambda text: log.warning("segment stays uncompressed", reason=text),
+        only=record.writer,
+    )
+    await keep_compressed(compressor)
+
+
 async def _serve(
     settings: Settings,
     operations: Operations,
@@ -191,10 +208,12 @@ async def _serve(
     revoking = (
         asyncio.create_task(follow_revocations(tokens, server.keep_only)) if tokens is not None else None
     )
+    compressing = asyncio.create_task(_keep_compressed(record)) if record is not None else None
     await stopping.asked.wait()
     await play_out(server, stopping, operations.drain_s)
-    if revoking is not None:
-        revoking.cancel()
+    for task in (revoking, compressing):
+        if task is not None:
+            task.cancel()
     log.info("stopping", games=len(arena.games))
     kept = suspend(arena, settings.record if not failures else None)
     await server.stop(will_return=kept)

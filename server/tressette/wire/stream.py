@@ -45,8 +45,8 @@ class Closed(Exception):
 
 class Stream:
     """One Play call, the link of its session. ``context`` is grpc's; ``reader`` is the task that reads, at
-    first for the Hello alone; ``ended`` is set when nothing more will be written for the session; ``stuck_s`` is how
-    long one write may take, in seconds."""
+    first for the Hello alone; ``ended`` is set when nothing more will be written for the session; ``stuck_s``
+    is how long one write may take, in seconds."""
 
     stuck_s: ClassVar[float] = 30.0
 
