@@ -36,6 +36,7 @@ from tressette.wire.drain import Stopping, play_out, suspend, take_up
 from tressette.wire.logs import configure
 from tressette.wire.metrics import MetricsServer, MetricsUnavailable
 from tressette.wire.server import ArenaServer, BadAddress
+from tressette.wire.telemetry import Telemetry, TelemetryUnavailable
 from tressette.wire.tls import Tls, TlsError
 from tressette.wire.tokens import TokenError, TokenFile, follow_revocations
 
@@ -77,11 +78,13 @@ def serve(ctx: click.Context, /, show_config: bool, **options: Any) -> None:
     settings = Settings.of(options)
     credentials = _credentials(settings.tls) if settings.tls is not None else None
     tokens = _tokens(settings)
+    operations = Operations.of(options)
+    telemetry = _telemetry() if operations.telemetry else None
     if show_config:
         click.echo(as_toml(ctx))
         return
     configure(settings.log_level, settings.log_format)
-    asyncio.run(_serve(settings, Operations.of(options), credentials, tokens))
+    asyncio.run(_serve(settings, operations, credentials, tokens, telemetry))
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
@@ -99,6 +102,13 @@ def _tokens(settings: Settings) -> TokenFile | None:
         return TokenFile(settings.tokens)
     except (TokenError, OSError) as error:
         raise click.BadParameter(str(error), param_hint="--tokens") from None
+
+
+def _telemetry() -> Telemetry:
+    try:
+        return Telemetry()
+    except TelemetryUnavailable as error:
+        raise click.BadParameter(str(error), param_hint="--telemetry") from None
 
 
 def _open_record(
@@ -140,6 +150,7 @@ async def _serve(
     operations: Operations,
     credentials: grpc.ServerCredentials | None,
     tokens: TokenFile | None,
+    telemetry: Telemetry | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = Stopping()
@@ -181,7 +192,10 @@ async def _serve(
     run = f"{run}-{record.writer}" if record is not None else run
     matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in settings.presets], run)
     names = tokens.name_of if tokens is not None else None
-    server = ArenaServer(arena, names, credentials, settings.limits, operations.reflection)
+    interceptors = telemetry.interceptors if telemetry is not None else ()
+    server = ArenaServer(
+        arena, names, credentials, settings.limits, operations.reflection, interceptors=interceptors
+    )
     metrics = None
     try:
         all_taken_up = suspension is not None and take_up(arena, suspension)
@@ -217,6 +231,8 @@ async def _serve(
     log.info("stopping", games=len(arena.games))
     kept = suspend(arena, settings.record if not failures else None)
     await server.stop(will_return=kept)
+    if telemetry is not None:
+        await telemetry.close()
     if metrics is not None:
         await metrics.close()
     if record is not None and reveals is not None:
