@@ -52,7 +52,7 @@ LAYERS = {
         ("tressette.rules", "tressette.record", "tressette.play", "tressette.v1"),
         (
             *("google", "grpc", "grpc_health", "grpc_reflection", "grpc_status"),
-            *("orjson", "prometheus_client", "structlog"),
+            *("opentelemetry", "orjson", "prometheus_client", "structlog"),
         ),
     ),
     # What anybody may ask of an arena it asks as a client.
@@ -204,7 +204,10 @@ def _of(*packages: str) -> list[str]:
             ["grpc", "google", "click", "tressette.play", "tressette.wire", "tressette.v1"],
         ),
         (_of("tressette.play"), ["grpc", "google", "click", "tressette.wire", "tressette.v1"]),
-        (_of("tressette.wire"), ["click", "numpy", "tressette_bot", "tressette_tournament"]),
+        (
+            _of("tressette.wire"),
+            ["click", "numpy", "opentelemetry", "prometheus_client", "tressette_bot", "tressette_tournament"],
+        ),
         (
             _of("tressette_bot"),
             [

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,9 @@ def test_every_hand_that_a_bot_was_dealt_is_from_the_deck(preset: str) -> None:
         with pytest.raises(ValueError, match="no dealt hand"):
             hand_matches(other, Reveal.of(spec))
         assert hand_matches({**line, "deal": line["deal"] + 1}, Reveal.of(spec)) is not None
+        # An event draws a deck for its rules: whoever may name others may choose among decks.
+        of_others = hand_matches(line, replace(Reveal.of(spec), rules_hash="0" * 64))
+        assert "the deck was revealed for 000" in str(of_others)
 
 
 def test_hands_that_were_kept_are_checked(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -346,7 +347,10 @@ async def test_gives_up_in_time_when_the_arena_is_gone_for_good() -> None:
         await task
 
 
-async def test_matches_under_way_are_worth_the_whole_grace_period() -> None:
+async def test_matches_under_way_are_worth_the_whole_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now))
+
     async def dropped(stream: Stream) -> None:
         await stream.welcome(grace_ms=20_000)
         await stream.send(turn("a"))
@@ -354,13 +358,16 @@ async def test_matches_under_way_are_worth_the_whole_grace_period() -> None:
         await stream.context.abort(grpc.StatusCode.UNAVAILABLE, "pulled the plug")
 
     async def still_away(stream: Stream) -> None:
+        nonlocal now
+        now += 3.0
         await stream.context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
 
     async def resumed(stream: Stream) -> None:
         await stream.welcome(resumed=True)
         await stream.end()
 
-    short = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=0.01, attempts=2)
+    # Its own limits, of time and of attempts, are long past in the end: 18 seconds and seven attempts.
+    short = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=10, attempts=2)
     async with arena(dropped, *[still_away] * 6, resumed) as address:
         await play(Lowest(), address, reconnect=short)
 

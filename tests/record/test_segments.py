@@ -206,6 +206,15 @@ def test_a_changed_line_in_a_compressed_segment_is_found_by_the_chain(tmp_path: 
         list(read_lines(path))
 
 
+def test_only_the_segments_of_one_writer_are_touched_where_it_is_asked_for(tmp_path: Path) -> None:
+    mine, others = written(tmp_path, "0001"), written(tmp_path, "0002")
+    draft = tmp_path / "tricks-0002-0009.jsonl.zst.new"  # which the other is just writing
+    draft.touch()
+    compressor = Compressor(tmp_path, ("0001",), pytest.fail, only="0001")
+    assert compressor.step() == len(mine) - 1
+    assert all(path.exists() for path in (*others, mine[-1], draft))
+
+
 # -- games under way --------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tressette.record.decks import deck_name, deck_seed, event_commitment, game_salt, public_event_key
 from tressette.record.game import GameSpec
 from tressette.record.manifest import write_manifest
 from tressette.record.scribe import Scribe
@@ -14,7 +15,6 @@ from tressette.record.writer import SEGMENT_BYTES, Record
 from tressette.rules.events import FaultCommitted, FaultEffect, FaultKind
 from tressette.rules.match import Match
 from tressette.rules.presets import resolve
-from tressette_tournament.decks import deck_name, deck_seed, event_commitment, game_salt, public_event_key
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import read
@@ -44,7 +44,8 @@ def event_folder(
                 number += 1
     record.close()
     stage = {"bots": ["a", "b"], "first_set": 0, "commitment": event_commitment(KEY), "key": KEY.hex()}
-    (folder / "event.json").write_text(json.dumps({"decks": "public", "stages": [stage]}))
+    event = {"decks": "public", "common_deals": True, "stages": [stage]}
+    (folder / "event.json").write_text(json.dumps(event))
     write_ratings(folder)
     write_manifest(folder)
     return folder

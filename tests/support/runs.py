@@ -278,9 +278,9 @@ def command_run(file: Path, *arguments: str, shell_before: str = "") -> Iterator
         run.assert_nothing_left()
 
 
-def finish(file: Path) -> CommandRun:
+def finish(file: Path, *arguments: str) -> CommandRun:
     """Run a tournament to its end, which must be a good one."""
-    with command_run(file) as run:
+    with command_run(file, *arguments) as run:
         assert run.wait() == 0, run.output
     return run
 

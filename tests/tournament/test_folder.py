@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tressette_tournament.decks import event_commitment, public_event_key
+from tressette.record.decks import event_commitment, public_event_key
 from tressette_tournament.folder import (
     Event,
     RunError,
@@ -77,6 +77,7 @@ def test_a_new_event_has_one_stage_and_publishes_its_commitment_only(tmp_path: P
     assert kept(event) == {
         "tournament": "cup",
         "decks": "secret",
+        "common_deals": True,
         "revealed_sets": 0,
         "stages": [
             {"bots": ["a", "b"], "deal_sets": 10, "first_set": 0, "commitment": event_commitment(stage.key)}

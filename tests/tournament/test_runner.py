@@ -70,12 +70,13 @@ async def play(file: Path) -> tuple[Outcome, Notes, Runner]:
 # --- from beginning to end -------------------------------------------------------------------------
 
 
-def standard(folder: Path, deal_sets: int = 6) -> Path:
-    """Pairs and two players, three bots without chance but that of their seed, one of them not hurried."""
+def standard(folder: Path, slow: str = player(each_turn=SLOWLY), deal_sets: int = 6) -> Path:
+    """Pairs and two players, three bots without chance but that of their seed, one of them not hurried: it
+    plays the last legal card, as the text of ``slow`` has to."""
     bots: Bots = {
         "chance": "random",
         "first": "first_legal",
-        "slow": script(folder, "slow", player(each_turn=SLOWLY)),
+        "slow": script(folder, "slow", slow),
     }
     presets = ("tressette-due-duplicate", "tressette-21-duplicate")
     return event(folder, bots, presets=presets, deal_sets=deal_sets)
@@ -178,11 +179,16 @@ async def test_secret_decks(tmp_path: Path) -> None:
 
 
 async def test_a_killed_runner_leaves_nothing_and_is_resumed(whole: CommandRun, tmp_path: Path) -> None:
-    file = standard(tmp_path)
+    hold, held = tmp_path / "hold", tmp_path / "held"
+    hold.touch()
+    # Whichever of its games has the sixtieth turn stays under way until its process ends.
+    holding = f"while HOLD and self.turns >= 60: open({str(held)!r}, 'w').close(); time.sleep(0.01)"
+    file = standard(tmp_path, player(f"HOLD = os.path.exists({str(hold)!r})", holding))
     with command_run(file) as run:
-        until(lambda: result_lines(run.folder) >= 5, "five results")
+        until(lambda: result_lines(run.folder) >= 5 and held.exists(), "five results and a game held up")
         run.signal(signal.SIGKILL)
         run.process.wait(10)
+        hold.unlink()
         # Started again at once, while the server and the bots of the killed runner are still ending.
         outcome, notes, _ = await play(file)
         assert outcome is Outcome.COMPLETE

@@ -18,12 +18,12 @@ from click.testing import CliRunner, Result
 from support.event_folders import event_folder, spec_of, write_ratings
 from support.runs import command_run, event, finish, result_lines, until
 from tressette.cli import main
+from tressette.record.decks import event_commitment
 from tressette.record.manifest import write_manifest
 from tressette.record.reader import RecordError
 from tressette.record.reveals import Reveal
 from tressette.record.segments import Compressor, raw_lines
 from tressette.record.writer import FIRST_PREV
-from tressette_tournament.decks import event_commitment
 from tressette_tournament.verify import Checked
 from tressette_tournament.verify import verify as check
 
@@ -330,11 +330,9 @@ def write_manifest_if_it_can(folder: Path) -> None:
 def test_decks_of_another_key(folder: Path) -> None:
     """By the rules nothing is wrong."""
     data = json.loads((folder / "event.json").read_text())
-    stage = data["stages"][0]
     other = bytes(32)
-    (folder / "event.json").write_text(
-        json.dumps({"stages": [{**stage, "key": other.hex(), "commitment": event_commitment(other)}]})
-    )
+    data["stages"][0] |= {"key": other.hex(), "commitment": event_commitment(other)}
+    (folder / "event.json").write_text(json.dumps(data))
     found = errors(folder)
     assert len(found) == 14
     assert all("that of its deal set is" in text for text in found)

@@ -14,7 +14,17 @@ from typing import Any
 import grpc
 import pytest
 from grpc.aio import EOF
-from support.streams import Client, all_of, first_choice, has_ended, hello, lines_of, serving
+from support.streams import (
+    LIMIT_S,
+    Client,
+    all_of,
+    first_choice,
+    has_ended,
+    hello,
+    lines_of,
+    serving,
+    true_in_time,
+)
 from support.tables import game_spec, settle
 from tressette.play.config import PlayConfig
 from tressette.record.writer import NullRecorder, Record
@@ -112,6 +122,7 @@ async def test_a_token_gives_the_name() -> None:
     async with serving(tokens={"s3cret": "alice", "other": "bob"}) as arena:
         welcome = await (await arena.connect()).greet("mallory", token="other")
         assert welcome.name == "bob"
+        await arena.sessions(1)
         assert list(arena.arena.sessions) == ["bob"]
 
 
@@ -426,13 +437,33 @@ async def test_stopping_while_bots_play_tells_them_and_is_quick() -> None:
     assert took < 4.0
 
 
-async def test_stopping_does_not_wait_for_a_bot_that_never_said_hello() -> None:
+@pytest.mark.parametrize("will_return", [False, True])
+async def test_a_bot_that_has_not_said_hello_is_told_of_the_stop_and_not_waited_for(
+    will_return: bool,
+) -> None:
     async with serving() as arena:
         client = await arena.connect()
         await client.call.wait_for_connection()
+        await true_in_time(lambda: len(arena.server.service.streams) == 1)
         begun = time.monotonic()
-        await arena.server.stop(0.2)
-        assert time.monotonic() - begun < 5.0
+        ending, _ = await all_of(client.ending(), arena.server.stop(LIMIT_S, will_return))
+        assert time.monotonic() - begun < LIMIT_S / 2, "well before the grace is over"
+        assert ending.reason == pb.ERROR_REASON_SHUTTING_DOWN
+        assert ending.will_return == will_return, "its Hello may be one that resumes"
+
+
+async def test_a_hello_that_is_late_for_the_stop_is_not_taken_in() -> None:
+    async with serving() as arena:
+        client = await arena.connect()
+        await client.call.wait_for_connection()
+        await true_in_time(lambda: len(arena.server.service.streams) == 1)
+        stopping = asyncio.create_task(arena.server.stop(LIMIT_S))
+        assert (await client.receive()).ending.reason == pb.ERROR_REASON_SHUTTING_DOWN
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # closed by now, maybe
+            await client.send(hello())
+        await stopping
+        assert arena.arena.sessions == {}
+        assert arena.server.service.endings == {"SHUTTING_DOWN": 1}
 
 
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_HELLO_REPEATED, pb.ERROR_REASON_SHUTTING_DOWN])

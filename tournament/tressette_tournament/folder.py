@@ -34,8 +34,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from tressette.record.decks import KEY_BYTES, event_commitment, public_event_key
+
 from tressette_tournament import run_lock
-from tressette_tournament.decks import KEY_BYTES, event_commitment, public_event_key
 from tressette_tournament.tournament_file import Format, Tournament, differences, dump
 
 SERVER_GONE_S: Final = 15.0
@@ -262,6 +263,7 @@ def _write_event(event: Event) -> None:
     data = {
         "tournament": event.tournament.name,
         "decks": "public" if public else "secret",
+        "common_deals": event.tournament.common_deals,
         "revealed_sets": event.revealed_sets,
         "stages": [_stage_data(stage, opened=public) for stage in event.stages],
     }

@@ -14,13 +14,12 @@ import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
+from tressette.record.decks import deck_name, deck_number, deck_seed, game_parts, game_salt
 from tressette.record.reveals import Reveal, Reveals
 from tressette.record.writer import free_writer
 from tressette.rules.ruleset import RuleSet
 
-from tressette_tournament.decks import deck_name, deck_seed, game_salt
 from tressette_tournament.folder import Event, say_revealed
-from tressette_tournament.schedule import deck_number, game_parts
 
 _PACKED: Final = struct.Struct(">HHIB")
 """Preset, round, line-up and game; the set number is that under which it is kept."""

@@ -26,6 +26,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from tressette.record.decks import deck_name, deck_seed, game_salt
 from tressette.record.game import GameSpec
 from tressette.record.manifest import read_manifest, write_manifest
 from tressette.record.reader import begun_attempts, seconds_played
@@ -34,7 +35,6 @@ from tressette.rules.events import FaultKind
 from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament import repeats
-from tressette_tournament.decks import deck_name, deck_seed, game_salt
 from tressette_tournament.ending import Ending
 from tressette_tournament.folder import Event, RunError, open_event, open_keys, say_ended, working
 from tressette_tournament.formats import Knockout, Ladder, Rated, Ratings, Rounds, Stage, format_of

@@ -24,7 +24,6 @@ tournament design, "Secret decks" and "It runs all night".
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -35,6 +34,7 @@ from operator import itemgetter
 from typing import Final
 
 import numpy as np
+from tressette.record.decks import LINE_UPS, deck_number, game_parts
 
 from tressette_tournament.formats import Fixture, History, Ladder, Round, Rounds, format_of, numbered
 from tressette_tournament.lineups import Seating, games_of, seatings
@@ -44,9 +44,6 @@ from tressette_tournament.tournament_file import Tournament
 LADDER_BATCH: Final = 8
 """Meetings that a ladder chooses at once: its choices then know all but the newest results, and games with
 one deck still have others between them."""
-_LINE_UPS: Final = 2**22
-"""More line-ups than a round has for one preset (1,000,000 groups, three each), so that (set number, line-up)
-is one number. Rounds need no place in it: their set numbers differ."""
 _GAMES: Final = 128
 """More games than a deal set has: all seatings of five are 120."""
 
@@ -560,7 +557,7 @@ class _Done:
         """Note a game; ``sort`` comes before the first question. Raises ValueError for what is no game."""
         preset, _, line_up, number, game = game_parts(game_id)
         try:
-            if preset >= self._presets or line_up >= _LINE_UPS or game >= _GAMES:
+            if preset >= self._presets or line_up >= LINE_UPS or game >= _GAMES:
                 raise OverflowError
             self._keys.append(self._key(preset, line_up, number) + game)
         except OverflowError:
@@ -578,24 +575,7 @@ class _Done:
         return [key - first for key in self._keys[begin : bisect_left(self._keys, first + _GAMES, begin)]]
 
     def _key(self, preset: int, line_up: int, number: int) -> int:
-        return ((number * self._presets + preset) * _LINE_UPS + line_up) * _GAMES
-
-
-_ID: Final = re.compile(r"p(\d+)(?:-r(\d+))?-l(\d+)-s(\d+)-g(\d+)", re.ASCII)
-
-
-def game_parts(game_id: str) -> tuple[int, int, int, int, int]:
-    """Preset, round, line-up, set number and game of the id of a game. Raises ValueError."""
-    found = _ID.fullmatch(game_id)
-    if found is None:
-        raise ValueError(f"{game_id!r} is not the id of a scheduled game")
-    preset, number, line_up, set_number, game = (int(part or 0) for part in found.groups())
-    return preset, number, line_up, set_number, game
-
-
-def deck_number(set_number: int, line_up: int, *, common_deals: bool) -> int:
-    """The number of the deck that a line-up of a preset plays in a deal set; see ``Game``."""
-    return set_number if common_deals else set_number * _LINE_UPS + line_up
+        return ((number * self._presets + preset) * LINE_UPS + line_up) * _GAMES
 
 
 def _spread(members: list[_DealSet]) -> list[tuple[_DealSet, int]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,17 +19,16 @@ from typing import Any, Final
 import click
 from rich.console import Console
 from rich.progress import Progress
+from tressette.record.decks import PublishedEvent
 from tressette.record.manifest import check_manifest, read_manifest, summary_of
 from tressette.record.reader import RecordError, read_lines, result_files
 from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, replay_game
 from tressette.record.reveals import deck_matches, read_reveals
 from tressette.record.segments import segments
 
-from tressette_tournament.decks import deck_name, deck_seed, event_commitment, game_salt
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import GameResult, read
-from tressette_tournament.schedule import deck_number, game_parts
 
 ELO_TOLERANCE: Final = 0.01
 """By how much two ratings, errors or bounds in Elo may differ and be the same."""
@@ -174,53 +172,48 @@ def _faults(game: RecordedGame) -> list[list[object]]:
 
 @dataclass(frozen=True, slots=True)
 class KnownDecks:
-    """What is known of the decks of an event. keys: of its stages by their first deal set, empty if they are
-    secret; common_deals: as in its tournament file; revealed: seed and salt by game."""
+    """What is known of the decks of an event. event: with its keys, None where none of them is known;
+    revealed: seed and salt by game."""
 
-    keys: Mapping[int, bytes]
-    common_deals: bool
+    event: PublishedEvent | None
     revealed: Mapping[str, tuple[bytes, bytes]]
 
     @classmethod
     def of(cls, folder: Path) -> KnownDecks:
         """Those of a run: its keys from event.json (public, or told at the end) or event.key, its reveals.
         Raises RecordError for what is damaged, or is not what the event was committed to."""
-        file = folder / "event.json"
-        try:
-            stages = json.loads(file.read_bytes())["stages"] if file.exists() else []
-            told = [stage.get("key") for stage in stages]
-            if None in told:
-                secret = folder / "event.key"
-                told = secret.read_text(encoding="ascii").split() if secret.exists() else []
-            keys: dict[int, bytes] = {}
-            for stage, key in zip(stages, map(bytes.fromhex, told), strict=bool(told)):
-                if event_commitment(key) != stage["commitment"]:
-                    raise RecordError(f"{file}: commitment {stage['commitment']} is not that of the key")
-                keys[int(stage["first_set"])] = key
-            toml = folder / "tournament.toml"
-            event = tomllib.loads(toml.read_text(encoding="utf-8"))["tournament"] if toml.exists() else {}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RecordError(f"{file} or {folder / 'tournament.toml'}: cannot be read: {error!r}") from error
         revealed = {one.game: (one.seed, one.salt) for one in read_reveals(folder)}
-        return cls(keys, bool(event.get("common_deals", True)), revealed)
+        file, secret = folder / "event.json", folder / "event.key"
+        if not file.exists():
+            return cls(None, revealed)
+        try:
+            data = json.loads(file.read_bytes())
+            event = PublishedEvent.from_json(data)
+            if not event.keys_told and secret.exists():
+                keys = secret.read_text(encoding="ascii").split()
+                stages = [stage | {"key": key} for stage, key in zip(data["stages"], keys, strict=True)]
+                event = PublishedEvent.from_json(data | {"stages": stages})
+        except ValueError as error:
+            raise RecordError(f"{file} or {secret}: cannot be read: {error}") from error
+        for commitment in event.false_keys():
+            raise RecordError(f"{file}: commitment {commitment} is not that of the key")
+        return cls(event, revealed)
 
     def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
         """Deck seed and salt of the game with this ``match`` line, None if they are not known. Raises
         ReplayDiffers if its deck is not the one of its deal set, or another one was revealed."""
-        game, rules_hash = opening["game"], opening["rules_hash"]
+        game = opening["game"]
         revealed = self.revealed.get(game)
-        if not self.keys:
+        drawn = self.event.drawn(game, opening["rules_hash"]) if self.event is not None else None
+        if drawn is None:
             return revealed
-        _, _, line_up, set_number, _ = game_parts(game)
-        key = self.keys[max(first for first in self.keys if first <= set_number)]
-        number = deck_number(set_number, line_up, common_deals=self.common_deals)
-        name = deck_name(key, rules_hash, number)
-        if opening["deck"] != name:
-            raise ReplayDiffers(game, f"its deck is {opening['deck']!r}, that of its deal set is {name!r}")
-        secrets = deck_seed(key, rules_hash, number), game_salt(key, game)
-        if revealed not in (None, secrets):
+        if opening["deck"] != drawn.name:
+            raise ReplayDiffers(
+                game, f"its deck is {opening['deck']!r}, that of its deal set is {drawn.name!r}"
+            )
+        if revealed not in (None, (drawn.seed, drawn.salt)):
             raise ReplayDiffers(game, "another deck was revealed than it has")
-        return secrets
+        return drawn.seed, drawn.salt
 
 
 # --- files and ratings -----------------------------------------------------------------------------

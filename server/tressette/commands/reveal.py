@@ -15,10 +15,18 @@ import click
 from tressette_bot.errors import ClientError
 from tressette_bot.reveals import fetch_reveals
 
+from tressette.record.decks import PublishedEvent, game_parts
 from tressette.record.game import commitment
 from tressette.record.reader import RecordError
-from tressette.record.replay import read_games
-from tressette.record.reveals import Reveal, deck_matches, hand_matches, read_reveals
+from tressette.record.replay import RecordedGame, read_games
+from tressette.record.reveals import (
+    Reveal,
+    deck_matches,
+    draw_matches,
+    game_matches,
+    hand_matches,
+    read_reveals,
+)
 
 _HELP: Final = {"help_option_names": ["-h", "--help"]}
 
@@ -53,7 +61,8 @@ def reveal() -> None:
     """Fetch revealed decks, and check that games were dealt from them.
 
     Before the first card of a match an arena tells its bots a commitment; when nobody plays from the deck any
-    more it reveals the seed and salt that open it.
+    more it reveals the seed and salt that open it. A tournament draws its decks from a key: it publishes a
+    commitment to that before bots connect, and the key itself when it is over.
     """
 
 
@@ -126,6 +135,13 @@ def fetch(
     help="What was revealed: the output of `fetch`, or a record folder.  [default: DIR]",
 )
 @click.option(
+    "--event",
+    "event_file",
+    type=_FILE,
+    help="What is published of a tournament, the event.json of its folder; has its keys once it is over.  "
+    "[default: that of DIR, if any]",
+)
+@click.option(
     "--hands",
     type=click.File(encoding="utf-8"),
     help="What a bot wrote down of its deals, `tressette_bot.dealt_line` one a line.",
@@ -136,31 +152,43 @@ def fetch(
     callback=_digests,
     multiple=True,
     metavar="HEX",
-    help="One that a bot was told; must be opened. May be repeated.",
+    help="One that a bot was told, or that was published of a tournament; must be opened. May be repeated.",
 )
 @click.option("--seed", callback=_digest, metavar="HEX", help="A deck seed that was revealed. Needs --salt.")
 @click.option("--salt", callback=_salt, metavar="HEX", help="The salt revealed with it. Needs --seed.")
 def verify(
     folder: Path | None,
     source: Path | None,
+    event_file: Path | None,
     hands: TextIO | None,
     commitments: tuple[bytes, ...],
     seed: bytes | None,
     salt: bytes | None,
 ) -> None:
-    """Check commitments, recorded games and dealt hands against revealed decks.
+    """Check commitments, recorded games and dealt hands against revealed decks, and these against the keys of
+    their tournament.
 
     Of each game recorded in DIR: that its commitment is opened, that its suits are those of seed and game,
     that every hand and every card drawn is what the deck deals. Of each commitment: that something opens it.
-    Of each hand: that the deck deals it.
+    Of each hand: that the deck deals it, by the rules that it was drawn for.
+
+    Of a tournament (--event): that every key opens the commitment which was published to it, and that every
+    deck revealed is the one that the key gives for its deal set, with the name and salt that it gives. So
+    nobody has chosen a deck, or a game's place in the schedule, to anyone's liking after the commitment was
+    published. Whoever has noted that commitment then gives it as --commitment: an event.json can be written
+    anew, with another key. Deal sets are numbered from 0; numbers of which nothing is revealed are counted,
+    since leaving out decks would be a choice too.
     """
     if (seed is None) != (salt is None):
         raise click.UsageError("--seed and --salt are needed together")
-    if seed is None and source is None and folder is None:
-        raise click.UsageError("nothing was revealed: give --reveals, --seed and --salt, or DIR")
+    if seed is None and source is None and folder is None and event_file is None:
+        raise click.UsageError("nothing was revealed: give --reveals, --event, --seed and --salt, or DIR")
     try:
-        found = _Findings(_revealed(seed, salt, source or folder))
+        event = _event(folder, event_file)
+        found = _Findings(_revealed(seed, salt, source or folder), event)
         found.commitments(one.hex() for one in commitments)
+        if event is not None:
+            found.draw(event)
         if folder is not None:
             found.games(folder)
         if hands is not None:
@@ -184,11 +212,27 @@ def _revealed(seed: bytes | None, salt: bytes | None, source: Path | None) -> _O
     return openings
 
 
+def _event(folder: Path | None, file: Path | None) -> PublishedEvent | None:
+    """What is published of the tournament. Raises ValueError naming the file, and OSError."""
+    if file is None and (folder is None or not (folder / "event.json").is_file()):
+        return None
+    file = file or Path(folder or "", "event.json")
+    try:
+        return PublishedEvent.from_json(json.loads(file.read_bytes()))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: {error}") from error
+
+
 class _Findings:
     """What was checked, and what came of it."""
 
-    def __init__(self, openings: _Openings) -> None:
+    def __init__(self, openings: _Openings, event: PublishedEvent | None) -> None:
         self._openings = openings
+        self._opened = set(openings)
+        if event is not None:
+            told = {stage.commitment for stage in event.stages if stage.key is not None}
+            self._opened |= told.difference(event.false_keys())
+        self._numbers: set[int] = set()
         self._kinds: set[str] = set()
         self._right: Counter[str] = Counter()
         self._closed: Counter[str] = Counter()
@@ -197,7 +241,33 @@ class _Findings:
     def commitments(self, asked: Iterable[str]) -> None:
         """Whether these are opened; one that is not is wrong, since it was asked for by name."""
         for one in asked:
-            self._judge("commitments", one, None if one in self._openings else "nothing opens it")
+            self._judge("commitments", one, None if one in self._opened else "nothing opens it")
+
+    def draw(self, event: PublishedEvent) -> None:
+        """The keys of an event, and every deck that is revealed of it."""
+        self._kinds |= {"event keys", "event decks"}
+        false = event.false_keys()
+        for stage in event.stages:
+            if stage.key is None:
+                self._closed["event keys"] += 1
+            else:
+                wrong = "the key that is told does not open it" if stage.commitment in false else None
+                self._judge("event keys", stage.commitment, wrong)
+        for _, _, reveal in self._openings.values():
+            if reveal is not None:
+                self._drawn(event, reveal)
+
+    def _drawn(self, event: PublishedEvent, reveal: Reveal) -> None:
+        try:
+            self._numbers.add(game_parts(reveal.game)[3])
+            drawn = event.drawn(reveal.game, reveal.rules_hash)
+        except ValueError as error:
+            self._judge("event decks", reveal.game, str(error))
+            return
+        if drawn is None:
+            self._closed["event decks"] += 1
+        else:
+            self._judge("event decks", reveal.game, draw_matches(reveal, drawn))
 
     def games(self, folder: Path) -> None:
         """Every committed game of a record."""
@@ -207,8 +277,7 @@ class _Findings:
             if opening is None:
                 self._closed["games"] += 1
             else:
-                seed, salt, _ = opening
-                self._judge("games", game.opening["game"], deck_matches(game, seed, salt))
+                self._judge("games", game.opening["game"], _why_not(game, *opening))
 
     def hands(self, lines: Iterable[str]) -> None:
         """Every hand that a bot wrote down."""
@@ -233,10 +302,18 @@ class _Findings:
         click.echo(f"revealed: {len(self._openings)}")
         for kind in sorted(self._kinds):
             click.echo(f"{kind}: {self._right[kind]} right, {self._closed[kind]} not revealed")
+        if self._numbers:
+            last = max(self._numbers)
+            click.echo(f"deal sets: 0 to {last}, nothing is revealed of {last + 1 - len(self._numbers)}")
         if self._wrong:
             raise click.ClickException(f"{self._wrong} wrong")
         if not (self._right if self._kinds else self._openings):
             raise click.ClickException("nothing that was to be checked is revealed")
+
+
+def _why_not(game: RecordedGame, seed: bytes, salt: bytes, reveal: Reveal | None) -> str | None:
+    """Why a game was not dealt as it is revealed, None if it was."""
+    return deck_matches(game, seed, salt) or (None if reveal is None else game_matches(game.opening, reveal))
 
 
 def _objects(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -28,12 +28,15 @@ from tressette.play.suspend import Suspension, SuspensionError, claim, left_behi
 from tressette.record.game import GameSpec
 from tressette.record.reader import DamagedRecord
 from tressette.record.reveals import Reveal, Reveals
+from tressette.record.segments import Compressor, can_compress
 from tressette.record.writer import NullRecorder, Record, free_writer
 from tressette.rules.presets import resolve
+from tressette.wire.compress import keep_compressed
 from tressette.wire.drain import Stopping, play_out, suspend, take_up
 from tressette.wire.logs import configure
 from tressette.wire.metrics import MetricsServer, MetricsUnavailable
 from tressette.wire.server import ArenaServer, BadAddress
+from tressette.wire.telemetry import Telemetry, TelemetryUnavailable
 from tressette.wire.tls import Tls, TlsError
 from tressette.wire.tokens import TokenError, TokenFile, follow_revocations
 
@@ -75,11 +78,13 @@ def serve(ctx: click.Context, /, show_config: bool, **options: Any) -> None:
     settings = Settings.of(options)
     credentials = _credentials(settings.tls) if settings.tls is not None else None
     tokens = _tokens(settings)
+    operations = Operations.of(options)
+    telemetry = _telemetry() if operations.telemetry else None
     if show_config:
         click.echo(as_toml(ctx))
         return
     configure(settings.log_level, settings.log_format)
-    asyncio.run(_serve(settings, Operations.of(options), credentials, tokens))
+    asyncio.run(_serve(settings, operations, credentials, tokens, telemetry))
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
@@ -97,6 +102,13 @@ def _tokens(settings: Settings) -> TokenFile | None:
         return TokenFile(settings.tokens)
     except (TokenError, OSError) as error:
         raise click.BadParameter(str(error), param_hint="--tokens") from None
+
+
+def _telemetry() -> Telemetry:
+    try:
+        return Telemetry()
+    except TelemetryUnavailable as error:
+        raise click.BadParameter(str(error), param_hint="--telemetry") from None
 
 
 def _open_record(
@@ -118,11 +130,27 @@ def _open_record(
         raise click.BadParameter(str(error), param_hint="--record") from None
 
 
+async def _keep_compressed(record: Record) -> None:
+    """Compress the segments of this server as they are closed. Others of its folder may be another's, who
+    may be at work."""
+    if not can_compress():
+        log.info("record stays uncompressed", reason="that takes tressette-arena[tournament]")
+        return
+    compressor = Compressor(
+        record.folder,
+        (record.writer,),
+        lambda text: log.warning("segment stays uncompressed", reason=text),
+        only=record.writer,
+    )
+    await keep_compressed(compressor)
+
+
 async def _serve(
     settings: Settings,
     operations: Operations,
     credentials: grpc.ServerCredentials | None,
     tokens: TokenFile | None,
+    telemetry: Telemetry | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = Stopping()
@@ -164,7 +192,10 @@ async def _serve(
     run = f"{run}-{record.writer}" if record is not None else run
     matchmaker = Matchmaker(arena, [(name, resolve(name)) for name in settings.presets], run)
     names = tokens.name_of if tokens is not None else None
-    server = ArenaServer(arena, names, credentials, settings.limits, operations.reflection)
+    interceptors = telemetry.interceptors if telemetry is not None else ()
+    server = ArenaServer(
+        arena, names, credentials, settings.limits, operations.reflection, interceptors=interceptors
+    )
     metrics = None
     try:
         all_taken_up = suspension is not None and take_up(arena, suspension)
@@ -191,13 +222,17 @@ async def _serve(
     revoking = (
         asyncio.create_task(follow_revocations(tokens, server.keep_only)) if tokens is not None else None
     )
+    compressing = asyncio.create_task(_keep_compressed(record)) if record is not None else None
     await stopping.asked.wait()
     await play_out(server, stopping, operations.drain_s)
-    if revoking is not None:
-        revoking.cancel()
+    for task in (revoking, compressing):
+        if task is not None:
+            task.cancel()
     log.info("stopping", games=len(arena.games))
     kept = suspend(arena, settings.record if not failures else None)
     await server.stop(will_return=kept)
+    if telemetry is not None:
+        await telemetry.close()
     if metrics is not None:
         await metrics.close()
     if record is not None and reveals is not None:

@@ -19,18 +19,21 @@ _DAY_S: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """drain_s: for how many seconds games under way are played on when the
-    server is asked to stop; reflection: whether
-    tools may ask for the services and messages; metrics_address: HOST:PORT, None: there are no metrics."""
+    """drain_s: for how many seconds games under way are played on when the server is asked to stop;
+    reflection: whether tools may ask for the services and messages; metrics_address: HOST:PORT, None: there
+    are no metrics; telemetry: whether calls make OpenTelemetry spans."""
 
     drain_s: int
     reflection: bool
     metrics_address: str | None
+    telemetry: bool
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Operations:
         """What options stand for."""
-        return cls(options["drain_s"], options["reflection"], options["metrics_address"])
+        return cls(
+            options["drain_s"], options["reflection"], options["metrics_address"], options["telemetry"]
+        )
 
 
 def _address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
@@ -56,6 +59,12 @@ def operations_options(function: _F) -> _F:
             metavar="[HOST:]PORT",
             help="Serve Prometheus metrics over HTTP there; without HOST for this machine only. Needs "
             "tressette-arena[metrics].",
+        ),
+        _option(
+            "--telemetry/--no-telemetry",
+            default=False,
+            help="Whether calls make OpenTelemetry spans; where these go is set by the standard variables "
+            "OTEL_*. Needs tressette-arena[telemetry].",
         ),
         _option(
             "--reflection/--no-reflection",

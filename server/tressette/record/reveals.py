@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
+from tressette.record.decks import Drawn
 from tressette.record.game import GameSpec, commitment
 from tressette.record.reader import DamagedRecord
 from tressette.record.replay import RecordedGame, ReplayDiffers, replay_game
@@ -241,6 +242,24 @@ def deck_matches(game: RecordedGame, seed: bytes, salt: bytes) -> str | None:
     return None
 
 
+def game_matches(opening: Mapping[str, Any], reveal: Reveal) -> str | None:
+    """Why the game with this ``match`` line is not the one that a reveal names, None if it is."""
+    for name in ("game", "deck", "rules_hash"):
+        if opening.get(name) != getattr(reveal, name):
+            return f"its {name} is {opening.get(name)!r}, it was revealed with {getattr(reveal, name)!r}"
+    return None
+
+
+def draw_matches(reveal: Reveal, drawn: Drawn) -> str | None:
+    """Why a reveal is not what the key of its event gives for that game, None if it is."""
+    if drawn == (reveal.deck, reveal.seed, reveal.salt):
+        return None
+    if drawn.seed != reveal.seed:
+        return "its deck is not the one that the event key gives for its deal set"
+    what = "salt" if drawn.name == reveal.deck else "name of its deck"
+    return f"the {what} is not the one that the event key gives for it"
+
+
 def hand_matches(line: Mapping[str, Any], reveal: Reveal) -> str | None:
     """Why a hand that a bot was dealt is not from this deck, None if it is.
 
@@ -260,6 +279,8 @@ def hand_matches(line: Mapping[str, Any], reveal: Reveal) -> str | None:
         held = mask_of(parse_cards(line["hand"]))
     except (LookupError, TypeError, AttributeError, OverflowError, RulesError) as error:
         raise ValueError(f"no dealt hand: {error!r}") from error
+    if rules.hash() != reveal.rules_hash:
+        return f"the rules are {rules.hash()}, the deck was revealed for {reveal.rules_hash}"
     if held != dealt:
         return f"the hand is {line['hand']!r}, the deck deals {' '.join(map(str, cards_of(dealt)))!r}"
     return None

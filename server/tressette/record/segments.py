@@ -100,6 +100,15 @@ def _unpacked(path: Path) -> Iterator[bytes]:
         raise UnreadableSegment(f"{path.name} goes on after its end")
 
 
+def can_compress() -> bool:
+    """Whether the package that compresses is installed."""
+    try:
+        import zstandard  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def compress_segment(path: Path) -> Path:
     """Put the compressed form of a closed segment in place of the plain one; returns its path.
 
@@ -136,15 +145,23 @@ def _sync_folder(folder: Path) -> None:
 class Compressor:
     """Compresses what is closed in a folder. ``writing``: the writers that are at work, whose last segments
     are left alone. ``warn`` hears, once for each segment, why it stays as it is: a run goes on without
-    compression. Only one compressor may work in a folder at a time; it may do so in any thread. Raises
-    OSError if a draft that was left behind cannot be removed."""
+    compression. ``only``: the one writer whose segments it may touch, for a folder that several servers
+    share; None: all. Only one compressor may work on the segments of a writer at a time; it may do so in any
+    thread. Raises OSError if a draft that was left behind cannot be removed."""
 
-    def __init__(self, folder: Path, writing: Collection[str], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        writing: Collection[str],
+        warn: Callable[[str], None],
+        only: str | None = None,
+    ) -> None:
         self._folder = folder
         self._writing = frozenset(writing)
         self._warn = warn
+        self._only = only
         self._warned: set[Path] = set()
-        for draft in folder.glob(f"tricks-*{COMPRESSED}{_DRAFT}"):
+        for draft in folder.glob(f"tricks-{only or '*'}-*{COMPRESSED}{_DRAFT}"):
             draft.unlink(missing_ok=True)
 
     def step(self) -> int:
@@ -159,6 +176,8 @@ class Compressor:
 
     def _closed(self) -> Iterator[Path]:
         for writer, paths in segments(self._folder).items():
+            if self._only not in (None, writer):
+                continue
             for path in paths[:-1] if writer in self._writing else paths:
                 if path.is_file() and path.stat().st_size:
                     yield path

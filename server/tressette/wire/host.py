@@ -66,6 +66,7 @@ from tressette.record.reveals import Reveal, Reveals
 from tressette.record.segments import Compressor
 from tressette.record.writer import Record
 from tressette.rules.events import FaultKind
+from tressette.wire.compress import keep_compressed
 from tressette.wire.limits import Limits
 from tressette.wire.logs import configure
 from tressette.wire.server import ArenaServer, BadAddress
@@ -78,7 +79,6 @@ _PLAY: Final = PlayConfig()
 _ISOLATIONS: Final = ("relabel", "fresh")
 _LOCAL_LIMITS: Final = Limits(max_sessions=1 << 20, max_streams=1 << 20)
 """Of launched bots: how many there are is the organiser's own choice."""
-_COMPRESS_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +249,7 @@ class Host:
             (self._config.writer,),
             lambda text: log.warning("segment stays uncompressed", reason=text),
         )
-        while True:
-            await asyncio.to_thread(compressor.step)
-            await asyncio.sleep(_COMPRESS_EVERY_S)
+        await keep_compressed(compressor)
 
     def _fail(self, error: OSError) -> None:
         if not self._failed.done():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import grpc
@@ -60,8 +60,8 @@ def is_loopback(host: str) -> bool:
 
 class ArenaServer:
     """The gRPC server of one arena, with the standard health service and, where ``reflect`` is set, the
-    reflection service. ``start`` gives the port, ``stop`` ends all streams; ``drain`` comes before it where
-    games are to be played to their ends."""
+    reflection service. ``interceptors`` see each call first. ``start`` gives the port, ``stop`` ends all
+    streams; ``drain`` comes before it where games are to be played to their ends."""
 
     def __init__(
         self,
@@ -71,17 +71,19 @@ class ArenaServer:
         limits: Limits | None = None,
         reflect: bool = False,
         processes: Processes = lambda _: "",
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     ) -> None:
         limits = limits or Limits()
         self.service = ArenaService(arena, names, limits, processes)
         self._health = Health([ARENA])
         self._credentials = credentials
         self._server = grpc.aio.server(
+            interceptors=interceptors,
             options=(
                 *_OPTIONS,
                 ("grpc.max_receive_message_length", limits.max_message_bytes),
                 ("grpc.max_concurrent_streams", limits.max_connection_streams),
-            )
+            ),
         )
         self._server.add_generic_rpc_handlers((self.service.handlers(),))
         self._health.add_to(self._server)

@@ -243,13 +243,25 @@ class ArenaService:
 
     async def _hello(self, stream: Stream) -> arena_pb.Hello | None:
         """The Hello of a new stream, None if it closes without one. Raises Refusal."""
+        stream.reader = reading = asyncio.create_task(stream.receive())
+        closing = asyncio.create_task(self._closed.wait())
         try:
-            async with asyncio.timeout(self._limits.hello_s):
-                first = await stream.receive()
-        except TimeoutError:
+            await asyncio.wait(
+                (reading, closing), timeout=self._limits.hello_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            closing.cancel()
+        if not reading.done():
+            # It goes on reading: until the bot has closed its side that is the one read of the stream.
+            if self._closed.is_set():
+                # Whether the Hello on its way resumes a session cannot be known; a new bot may come back too.
+                raise Refusal(
+                    arena_pb.ERROR_REASON_SHUTTING_DOWN, "the arena is shutting down", self._will_return
+                )
             raise Refusal(
                 arena_pb.ERROR_REASON_HELLO_EXPECTED, f"no Hello within {self._limits.hello_s:g} seconds"
-            ) from None
+            )
+        first = reading.result()
         if first is grpc.aio.EOF:
             return None
         if first.WhichOneof("message") != "hello":

@@ -44,16 +44,16 @@ class Closed(Exception):
 
 
 class Stream:
-    """One Play call, the link of its session. ``context`` is grpc's; ``reader`` is the task that reads once
-    there is a session; ``ended`` is set when nothing more will be written for the session; ``stuck_s`` is how
-    long one write may take, in seconds."""
+    """One Play call, the link of its session. ``context`` is grpc's; ``reader`` is the task that reads, at
+    first for the Hello alone; ``ended`` is set when nothing more will be written for the session; ``stuck_s``
+    is how long one write may take, in seconds."""
 
     stuck_s: ClassVar[float] = 30.0
 
     def __init__(self, arena: Arena, context: Any, limits: Limits) -> None:
         self._arena = arena
         self.context = context
-        self.reader: asyncio.Task[None] | None = None
+        self.reader: asyncio.Task[Any] | None = None
         self.session: Session
         self.ended = asyncio.Event()
         self._limits = limits
