@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import orjson
+from tressette.record.decks import deck_name, deck_seed, game_salt, public_event_key
 from tressette.record.game import GameSpec, commitment
 from tressette.record.writer import Record
 from tressette.rules.ruleset import RuleSet
 from tressette_bot.bots import REFERENCE_BOTS
-from tressette_tournament.decks import deck_name, deck_seed, game_salt, public_event_key
 from tressette_tournament.local_host import LocalHost
 from tressette_tournament.processes import BotProcess, BotProcesses
 from tressette_tournament.progress import Several, State

@@ -56,7 +56,9 @@ GAMES_A_SET: Final = 325
 
 def tournament_file(folder: Path, bots: int, deal_sets: int, reveal_sets: int) -> Path:
     """An event with every preset that has rules of its own, in its form with one deal."""
-    presets = {rules.hash(): name for name, rules in reversed(PRESETS.items()) if name.endswith("-duplicate")}
+    presets = {
+        rules.hash(): name for name, rules in reversed(list(PRESETS.items())) if name.endswith("-duplicate")
+    }
     lines = [
         "[tournament]",
         'name = "bench"',
