@@ -383,9 +383,16 @@ def test_secret_decks_are_checked_while_the_key_is_at_hand(folder: Path) -> None
     assert "decks      not checked" in verify(folder).stdout
     (folder / "event.key").write_text(f"{key}\n")
     assert "decks      14 games" in verify(folder).stdout
+    (folder / "event.key").write_text(f"{key}\n{bytes(32).hex()}\n")  # killed while it was extended
+    assert "decks      14 games" in verify(folder).stdout
+    (folder / "event.key").write_text("")
+    assert "decks      not checked" in verify(folder).stdout
     (folder / "event.key").write_text(f"{bytes(32).hex()}\n")
     (found,) = errors(folder)
     assert "is not that of the key" in found
+    (folder / "event.key").write_text(f"{key[:-2]}\n")
+    (found,) = errors(folder)
+    assert "event key has 31 bytes" in found
 
 
 def test_revealed_decks_are_checked(folder: Path) -> None:

@@ -191,7 +191,9 @@ class KnownDecks:
             event = PublishedEvent.from_json(data)
             if not event.keys_told and secret.exists():
                 keys = secret.read_text(encoding="ascii").split()
-                stages = [stage | {"key": key} for stage, key in zip(data["stages"], keys, strict=True)]
+                # A run that was killed while it was extended has a key more than stages.
+                stages = [stage | {"key": key} for stage, key in zip(data["stages"], keys, strict=False)]
+                stages += data["stages"][len(stages) :]
                 event = PublishedEvent.from_json(data | {"stages": stages})
         except ValueError as error:
             raise RecordError(f"{file} or {secret}: cannot be read: {error}") from error
