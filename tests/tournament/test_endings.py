@@ -12,7 +12,19 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from support.runs import Bots, Notes, command_run, event, loaded, result_lines, results, tressette, until
+from support.runs import (
+    Bots,
+    Notes,
+    command_run,
+    event,
+    loaded,
+    player,
+    result_lines,
+    results,
+    script,
+    tressette,
+    until,
+)
 from tressette.record.segments import COMPRESSED, raw_lines
 from tressette_tournament.results import GameResult
 from tressette_tournament.runner import Outcome, Runner
@@ -80,6 +92,20 @@ def test_a_rule_ends_the_event(tmp_path: Path, rule: str, games: int | None, rea
     assert reason in again.stdout
     assert results(folder) == lines
     assert not (folder / "results-0002.jsonl").exists()
+
+
+def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
+    """Deal sets that were open, but had no result, are no less part of it."""
+    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.005)"))
+    file = event(tmp_path, {"slow": slow, "b": "random"}, deal_sets=20, sections="[stop]\ndeal_sets = 6")
+    with command_run(file) as one:
+        until(lambda: result_lines(one.folder), "a result")
+        one.signal(signal.SIGKILL)
+        one.process.wait(10)
+    assert len({line["deal_set"] for line in results(one.folder)}) < 6
+    run(file)
+    played = {line["game"] for line in results(one.folder)}
+    assert played == {f"p0-l0-s{number}-g{game}" for number in range(6) for game in (0, 1)}
 
 
 class Clock:

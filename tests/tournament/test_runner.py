@@ -660,8 +660,8 @@ def swiss(folder: Path, deal_sets: int) -> Path:
     [
         (standard, 6, 3),
         (swiss, 4, 2),
-        pytest.param(standard, 30, 30, marks=pytest.mark.slow),
-        pytest.param(swiss, 30, 20, marks=pytest.mark.slow),
+        pytest.param(standard, 60, 30, marks=pytest.mark.slow),
+        pytest.param(swiss, 60, 20, marks=pytest.mark.slow),
     ],
 )
 def test_resume_that_loses_or_double_counts_games(

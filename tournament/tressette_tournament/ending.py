@@ -47,6 +47,11 @@ class Ending:
         """The test of an SPRT."""
         return None if self._decks is None else self._decks.test
 
+    @property
+    def by_count(self) -> bool:
+        """See ``StopRules``."""
+        return self._rules.by_count
+
     def issued(self, game: Game) -> None:
         """A game is about to be played."""
         if game.deal_set not in self._open:

@@ -210,6 +210,8 @@ class Runner:
 
     async def _close(self) -> None:
         """Nothing is left to play: reveal every deck and the keys, and confirm the record."""
+        if self.ended:
+            say_ended(self._event, self.ended)
         await self._retirement.reveal_all()
         if read_manifest(self.folder) is None:  # a run that was complete before has its own
             open_keys(self._event)
@@ -343,7 +345,10 @@ class Runner:
     def _end_by_rule(self) -> None:
         """Open no new deal sets if a stop rule says so."""
         if not self.ended and (reason := self._ending.reason(self.lost)) is not None:
-            say_ended(self._event, reason)
+            # A limit is found again by a session that goes on, which may have to open sets that this one has
+            # opened and played no game of.
+            if not self._ending.by_count:
+                say_ended(self._event, reason)
             self._end(reason)
 
     def _end(self, reason: str) -> None:

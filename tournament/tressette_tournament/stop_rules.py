@@ -62,6 +62,12 @@ class StopRules:
         self._next_look = MIN_DECKS_PER_BOT
         self._behind = ("", "")  # the bot that lacked most decks when they were counted
         self._reason: str | None = None
+        self._by_count = False
+
+    @property
+    def by_count(self) -> bool:
+        """Whether the reason is a limit of games or deal sets: a resumed run comes to it by itself."""
+        return self._by_count
 
     def reason(
         self,
@@ -79,13 +85,13 @@ class StopRules:
         lost would keep the others waiting. Costs a rating at a look, otherwise next to nothing.
         """
         if self._reason is None:
-            self._reason = (
-                self._decided()
-                or self._measured(ratings, bots)
-                or self._counted("deal sets", deal_sets, self._stop.deal_sets)
-                or self._counted("games", games, self._stop.games)
-                or self._timed(seconds)
-            )
+            found = self._decided() or self._measured(ratings, bots)
+            if found is None:
+                found = self._counted("deal sets", deal_sets, self._stop.deal_sets) or self._counted(
+                    "games", games, self._stop.games
+                )
+                self._by_count = found is not None
+            self._reason = found or self._timed(seconds)
         return self._reason
 
     def _decided(self) -> str | None:
