@@ -402,6 +402,7 @@ async def test_a_bot_that_stays_away_is_lost_and_the_others_play_on(tmp_path: Pa
     assert faults(games) <= {("far", "disconnect")}
 
 
+@pytest.mark.slow
 async def test_a_revoked_token_ends_a_session(tmp_path: Path) -> None:
     secrets = {name: token(tmp_path, name) for name in ("far", "other")}
     file = competition(tmp_path, {}, tuple(secrets), server="away_s = 1", deal_sets=100, concurrency=2)
