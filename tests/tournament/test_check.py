@@ -23,7 +23,7 @@ BAD = {
     "starting": CRASH,
     "midgame": player(each_turn=f"if self.turns > 30: {CRASH}"),
     "illegal": ILLEGAL,
-    "slow": player(each_turn="if self.turns == 25: time.sleep(1)"),
+    "slow": player(each_turn="if self.turns == 25: time.sleep(5)"),
     "asleep": "import time; time.sleep(600)",
     # It is alone with its game, so that it leaves between two games.
     "leaving": player(before="Scripted.max_matches = 1; Scripted.match_ended = lambda *_: os._exit(0)"),
@@ -63,7 +63,7 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Checked:
     folder = tmp_path_factory.mktemp("bad")
     bots: dict[str, str | Path] = {"good": script(folder, "good", player())}
     bots |= {name: script(folder, name, text) for name, text in BAD.items()}
-    file = event(folder, bots, move_ms=500)
+    file = event(folder, bots, move_ms=4000)
     text = file.read_text().replace('name = "asleep"', 'name = "asleep"\nstart_limit_s = 2\nrestarts = 0')
     file.write_text(text)
     return Checked(file, "--quiet", "--sets", 1, "--output", folder / "check")

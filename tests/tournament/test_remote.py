@@ -5,6 +5,7 @@ The runner and every bot are real processes. Lines that break are ``support.link
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +36,12 @@ from support.runs import (
     tricks,
 )
 from support.streams import connected
+from tressette.v1 import arena_service_pb2 as pb
 from tressette_tournament.toml_source import TournamentFileError
 
 PAIRS = "tressette-21-duplicate"
 TABLE = "traversone-003-21-duplicate"
+patiently = partial(soon, timeout_s=60)
 ADDRESS = re.compile(r"remote bots connect to (\S+:\d+)")
 
 
@@ -88,7 +92,7 @@ class Remote:
 
     async def ended(self) -> int:
         """Its exit status."""
-        await soon(lambda: self.process.poll() is not None, f"the end of {self.process.args!r}")
+        await patiently(lambda: self.process.poll() is not None, f"the end of {self.process.args!r}")
         assert self.process.returncode is not None
         return self.process.returncode
 
@@ -111,13 +115,13 @@ def reference(name: str, *options: object) -> list[str]:
 
 async def address_of(run: CommandRun) -> str:
     """Where remote bots connect, by what the runner has printed."""
-    (address, *_) = await soon(lambda: ADDRESS.findall(run.output), "the address")
+    (address, *_) = await patiently(lambda: ADDRESS.findall(run.output), "the address")
     return str(address)
 
 
 async def status_of(run: CommandRun) -> int:
     """The exit status of a run, with nothing left of it."""
-    await soon(lambda: run.process.poll() is not None, "the end of the run", timeout_s=60)
+    await patiently(lambda: run.process.poll() is not None, "the end of the run")
     run.assert_nothing_left()
     assert run.process.returncode is not None
     return run.process.returncode
@@ -257,20 +261,31 @@ async def test_a_remote_bot_that_does_not_come_is_awaited_with_a_limit(tmp_path:
     assert "Left out, because of far: 8 games; play them with: " in run.output
     played = results(run.folder)
     assert Counter(bot for line in played for bot in line["bots"]) == {"a": 4, "b": 4}
-    # It comes the next time: the same command plays what was left out.
-    with command_run(file) as run, remote(tmp_path, reference("greedy"), await address_of(run), secret):
-        assert await status_of(run) == 0, run.output
+    # It comes the next time, at once: the same command plays what was left out.
+    with command_run(file) as run:
+        async with connected(await address_of(run)) as far:
+            await far.greet(token=secret)
+            playing = asyncio.create_task(far.play_until_told())
+            assert await status_of(run) == 0, run.output
+            assert (await playing).reason == pb.ERROR_REASON_SHUTTING_DOWN
     assert len(results(run.folder)) == 12
     assert faults(results(run.folder)) == set()
 
 
-async def test_in_pairs_a_remote_bot_needs_two_sessions(tmp_path: Path) -> None:
+async def test_in_pairs_one_session_of_a_remote_bot_is_not_enough(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
     file = competition(tmp_path, {"near": "greedy"}, ("far",), presets=(PAIRS,), bot="start_limit_s = 3")
-    with command_run(file) as run, remote(tmp_path, reference("greedy"), await address_of(run), secret):
-        assert await status_of(run) == 4, run.output
+    with command_run(file) as run:
+        async with connected(await address_of(run)) as far:
+            await far.greet(token=secret)
+            assert await status_of(run) == 4, run.output
     assert "bot far has 1 of the 2 connections it needs, for 3 s; its games are left out." in run.output
     assert results(run.folder) == []
+
+
+async def test_in_pairs_a_remote_bot_plays_from_two_sessions(tmp_path: Path) -> None:
+    secret = token(tmp_path, "far")
+    file = competition(tmp_path, {"near": "greedy"}, ("far",), presets=(PAIRS,))
     with command_run(file) as run:
         address = await address_of(run)
         with (
@@ -324,14 +339,14 @@ async def test_a_bot_that_loses_its_line_comes_back_to_its_games(tmp_path: Path,
     with command_run(file) as run:
         async with link(await address_of(run)) as line:
             with remote(tmp_path, slowly(tmp_path), line.address, secret) as far:
-                await soon(lambda: begun(run) >= 6, "a game that has just begun")
+                await patiently(lambda: begun(run) >= 6, "a game that has just begun")
                 if frozen:
                     far.process.send_signal(signal.SIGSTOP)
                 line.cut()
-                await soon(lambda: server_log(run, "session lost"), "the loss")
+                await patiently(lambda: server_log(run, "session lost"), "the loss")
                 line.mend()
                 far.process.send_signal(signal.SIGCONT)
-                await soon(lambda: server_log(run, "session resumed"), "the return")
+                await patiently(lambda: server_log(run, "session resumed"), "the return")
                 assert await status_of(run) == 0, run.output
                 assert await far.ended() == 0, far.errors.read_text()
     games = results(run.folder)
@@ -349,9 +364,9 @@ async def test_a_bot_that_comes_back_too_late_plays_later_games(tmp_path: Path) 
     with command_run(file) as run:
         async with link(await address_of(run)) as line:
             with remote(tmp_path, slowly(tmp_path), line.address, secret) as far:
-                await soon(lambda: begun(run) >= 5, "a game that has just begun")
+                await patiently(lambda: begun(run) >= 5, "a game that has just begun")
                 line.cut()
-                await soon(lambda: server_log(run, "session closed"), "the end of its session")
+                await patiently(lambda: server_log(run, "session closed"), "the end of its session")
                 line.mend()
                 assert await status_of(run) == 0, run.output
                 assert await far.ended() == 0, far.errors.read_text()
@@ -364,15 +379,21 @@ async def test_a_bot_that_comes_back_too_late_plays_later_games(tmp_path: Path) 
 
 
 async def test_a_bot_that_stays_away_is_lost_and_the_others_play_on(tmp_path: Path) -> None:
-    secret = token(tmp_path, "far")
-    others: dict[str, str | Path] = {"a": "first_legal", "b": "random"}
+    # All are remote: away_s is counted from when they were there, however long they take to start.
+    secrets = {name: token(tmp_path, name) for name in ("far", "a", "b")}
     file = competition(
-        tmp_path, others, ("far",), server="grace_s = 0\naway_s = 2", deal_sets=16, concurrency=2
+        tmp_path, {}, tuple(secrets), server="grace_s = 0\naway_s = 2", deal_sets=16, concurrency=2
     )
     with command_run(file) as run:
         address = await address_of(run)
-        with remote(tmp_path, slowly(tmp_path), address, secret) as far:
-            await soon(lambda: any("far" in one["bots"] for one in results(run.folder)), "its first game")
+        with (
+            remote(tmp_path, slowly(tmp_path), address, secrets["far"]) as far,
+            remote(tmp_path, reference("first_legal"), address, secrets["a"]),
+            remote(tmp_path, reference("random"), address, secrets["b"]),
+        ):
+            await patiently(
+                lambda: any("far" in one["bots"] for one in results(run.folder)), "its first game"
+            )
             far.process.kill()
             assert await status_of(run) == 4, run.output
     assert "bot far has 0 of the 1 connections it needs, for 2 s; its games are left out." in run.output
@@ -381,17 +402,18 @@ async def test_a_bot_that_stays_away_is_lost_and_the_others_play_on(tmp_path: Pa
     assert faults(games) <= {("far", "disconnect")}
 
 
+@pytest.mark.slow
 async def test_a_revoked_token_ends_a_session(tmp_path: Path) -> None:
-    secret = token(tmp_path, "far")
-    file = competition(
-        tmp_path, {"near": "first_legal"}, ("far",), server="away_s = 1", deal_sets=100, concurrency=2
-    )
-    with (
-        command_run(file) as run,
-        remote(tmp_path, slowly(tmp_path), await address_of(run), secret) as far,
-    ):
-        await soon(lambda: result_lines(run.folder) >= 2, "two results")
-        tokens(tmp_path, "revoke", "far")
-        assert await far.ended() == 1
-        assert "UNAUTHENTICATED" in far.errors.read_text()
-        assert await status_of(run) == 4, run.output
+    secrets = {name: token(tmp_path, name) for name in ("far", "other")}
+    file = competition(tmp_path, {}, tuple(secrets), server="away_s = 1", deal_sets=100, concurrency=2)
+    with command_run(file) as run:
+        address = await address_of(run)
+        with (
+            remote(tmp_path, slowly(tmp_path), address, secrets["far"]) as far,
+            remote(tmp_path, reference("random"), address, secrets["other"]),
+        ):
+            await patiently(lambda: result_lines(run.folder) >= 2, "two results")
+            tokens(tmp_path, "revoke", "far")
+            assert await far.ended() == 1
+            assert "UNAUTHENTICATED" in far.errors.read_text()
+            assert await status_of(run) == 4, run.output
