@@ -387,6 +387,10 @@ class Runner:
             self._bots.proven(message["proven"]["process"])
         elif "stale" in message:
             self._bots.recycle(message["stale"]["process"])
+        elif "frozen" in message:
+            self._progress.note(f"games stand still until there is room: {message['frozen']}")
+        elif "thawed" in message:
+            self._progress.note(f"there is room again after {message['thawed']:.0f} s: games go on")
         elif "note" in message:
             self._progress.note(message["note"])
         self._changed.set()
