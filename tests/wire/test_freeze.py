@@ -135,7 +135,7 @@ async def _hosting(folder: Path, *games: Held, **config: Any) -> AsyncIterator[H
 
 async def test_games_stand_still_while_the_disk_is_full_and_then_go_on(tmp_path: Path, disk: Disk) -> None:
     """In one game a bot has been asked and thinks, in the other there is something to write."""
-    move_s = 1.5
+    move_s = 2.5
     thinking, writing = Held(), Held()
     run = tmp_path / "run"
     async with _hosting(run, thinking, writing, move_ms=round(move_s * 1000)) as host:
