@@ -88,14 +88,16 @@ class World:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Be the world for all that follows."""
-        write = os.write
+        write, torn = os.write, set[str]()
 
         def write_if_there_is_room(file: int, data: bytes) -> int:
-            if self.loop.time() < self.full_until and _path(file).endswith(".jsonl"):
-                self.refusals += 1
-                if self.refusals % 2:
+            if self.loop.time() < self.full_until and (path := _path(file)).endswith(".jsonl"):
+                if path not in torn:
+                    torn.add(path)
                     return write(file, bytes(data[:5]))  # the last bytes that there is room for
+                self.refusals += 1
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            torn.clear()
             return write(file, data)
 
         patch.setattr(os, "write", write_if_there_is_room)
@@ -145,7 +147,7 @@ def _path(file: int) -> str:
 
 
 class Door:
-    """In place of ``wire.server.ArenaServer``."""
+    """In place of ``wire.server.ArenaServer``. held: whether those who come have to wait outside."""
 
     def __init__(
         self,
@@ -159,6 +161,7 @@ class Door:
         self.names = names
         self.processes = processes
         self.links: set[Link] = set()
+        self.held = False
 
     async def start(self, address: str) -> int:
         """Listen."""
@@ -166,9 +169,10 @@ class Door:
 
     async def stop(self) -> None:
         """Send everybody away."""
+        self._world.doors = {at: door for at, door in self._world.doors.items() if door is not self}
         links, self.links = self.links, set()
         for link in links:
-            link.bot.end(0)
+            self._world.loop.call_later(0.2, link.bot.end, 0)
 
     def keep_only(self, token_ids: object) -> None:
         """Send those away whose process is known no more."""
@@ -268,10 +272,13 @@ class BotOnPaper:
         self._world.loop.call_later(seconds, unless_ended)
 
     def _connect(self) -> None:
-        door = self._world.doors[self._environment["TRESSETTE_ADDRESS"]]
+        door = self._world.doors.get(self._environment["TRESSETTE_ADDRESS"])
+        if door is not None and door.held:
+            self._after(1.0, self._connect)
+            return
         token = self._environment["TRESSETTE_TOKEN"]
-        name = door.names(token)
-        if name is None:  # refused
+        name = door.names(token) if door is not None else None
+        if door is None or name is None:  # nobody there, or refused
             self.end(1)
             return
         self._link = Link(door, self, name, door.processes(token))
@@ -336,15 +343,25 @@ class HostInside(LocalHost):
         assert self._running is not None
         assert self._reader is not None
         await asyncio.wait((self._running,))
-        while not self._said.empty():
-            await asyncio.sleep(0)
-        self._reader.cancel()
-        await asyncio.gather(self._reader, return_exceptions=True)
+        self._said.put_nowait(b"")
+        await asyncio.wait((self._reader,))
 
     def kill(self) -> None:
         """End it as a crash of the server would."""
         assert self._running is not None
         self._running.cancel()
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody in for so long, and say that this is a freeze. Here a real one holds the runner too."""
+        door = self._world.doors[self.local_address]
+
+        def over() -> None:
+            door.held = False
+            self._say(thawed=seconds)
+
+        door.held = True
+        self._say(frozen="nobody gets in")
+        self._world.loop.call_later(seconds, over)
 
     def _send(self, **message: Any) -> None:
         self._lines.feed_data(orjson.dumps(message) + b"\n")
@@ -353,8 +370,8 @@ class HostInside(LocalHost):
         self._said.put_nowait(orjson.dumps(message))
 
     async def _hear(self) -> None:
-        while True:
-            message = orjson.loads(await self._said.get())
+        while line := await self._said.get():
+            message = orjson.loads(line)
             if "listening" in message:
                 self.local_address = message["listening"]["local"]
                 self._listening.set()
@@ -414,8 +431,13 @@ async def _kill(running: asyncio.Task[Any], folder: Path) -> None:
         await running
     shutil.rmtree(folder)
     found.rename(folder)
+    _tear(folder)
+
+
+def _tear(folder: Path) -> None:
+    """Have the newest files end in lines that were being written."""
     for name in ("results", "tricks"):
         newest = max(folder.glob(f"{name}-*.jsonl"), default=None)
         if newest is not None:
             with newest.open("ab") as file:
-                file.write(b'{"v":1,"seq":')  # a line that was being written
+                file.write(b'{"v":1,"seq":')

@@ -9,8 +9,8 @@ from typing import Any
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """``time`` begins at 0 and jumps to the next timer when nothing is ready. Work for threads is done at once
-    instead, so that no time passes meanwhile. A loop in which nothing will ever happen again raises
+    """``time`` begins at 0 and jumps to the next timer when nothing is ready. What others give to threads is
+    done at once, so that no time passes meanwhile. A loop in which nothing will ever happen again raises
     RuntimeError."""
 
     def __init__(self) -> None:

@@ -34,7 +34,8 @@ def test_a_log_that_cannot_be_written_troubles_nobody(monkeypatch: pytest.Monkey
         def write(self, text: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        flush = write  # type: ignore[assignment]
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(sys, "stderr", Full())
     configure("info", "json")
