@@ -25,6 +25,7 @@ import pytest
 from tressette.play.arena import Arena
 from tressette.play.session import Seat, Session
 from tressette.rules.actions import Action
+from tressette.wire import compress
 from tressette.wire import host as wire_host
 from tressette.wire.host import Host, HostConfig
 from tressette_tournament import processes as tournament_processes
@@ -109,7 +110,7 @@ class World:
         # They are right at any pace, and cost real time.
         patch.setattr(standings, "RATE_EVERY_S", 900.0)
         patch.setattr(tournament_runner, "_LOOK_EVERY_S", 1.0)
-        patch.setattr(wire_host, "_COMPRESS_EVERY_S", 300.0)
+        patch.setattr(compress, "EVERY_S", 300.0)
 
     def _door(self, arena: Arena, names: Callable[[str], str | None], **options: Any) -> Door:
         return Door(self, arena, names, options["processes"])
@@ -220,8 +221,12 @@ class Link:
 class _Input:
     """The standard input of a process; closing it has the process ended."""
 
-    def __init__(self, close: Callable[[], None]) -> None:
-        self.close = close
+    def __init__(self, bot: BotOnPaper) -> None:
+        self._bot = bot
+
+    def close(self) -> None:
+        """As of a real one: the guard ends the bot soon."""
+        asyncio.get_running_loop().call_later(0.1, self._bot.end, 0)
 
 
 class BotOnPaper:
@@ -230,7 +235,7 @@ class BotOnPaper:
     def __init__(self, world: World, pid: int, log: Path, environment: Mapping[str, str]) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self.stdin = _Input(lambda: world.loop.call_later(0.1, self.end, 0) and None)
+        self.stdin = _Input(self)
         self._world = world
         self._log = log
         self._environment = environment

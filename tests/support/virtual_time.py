@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Executor
+from typing import TypeVar, TypeVarTuple, Unpack
+
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -25,9 +29,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let time pass in which nothing happens."""
         self._now += seconds
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[_Ts]], _T], *args: *_Ts
+    ) -> asyncio.Future[_T]:
         """Call it now."""
-        done = self.create_future()
+        done: asyncio.Future[_T] = self.create_future()
         try:
             done.set_result(func(*args))
         except Exception as error:

@@ -475,6 +475,19 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, disk: Disk) -> None:
     assert not list(verify(run.folder, Checked()))
 
 
+@pytest.mark.slow
+def test_bots_outlive_a_disk_that_is_full_for_more_than_a_minute(tmp_path: Path, disk: Disk) -> None:
+    """They ping the server and are pinged: neither takes the other for gone."""
+    with on_a_full_disk(tmp_path, disk) as run:
+        time.sleep(70)
+        disk.make_room()
+        assert run.wait(60) == 0, run.output
+    assert len(results(run.folder)) == 200
+    assert not any(line["faults"] for line in results(run.folder))
+    logs = {path.name for path in (run.folder / "logs" / "bots").iterdir()}
+    assert logs == {"a-1.1.log", "b-1.1.log"}, "no process was started again"
+
+
 def test_a_run_is_stopped_while_the_disk_is_full(tmp_path: Path, disk: Disk) -> None:
     with on_a_full_disk(tmp_path, disk) as run:
         stop = time.monotonic()

@@ -39,7 +39,8 @@ SEGMENT: Final = "segment"
 """The kind of the line that a segment after the first opens with."""
 MANIFEST: Final = "manifest.json"
 """The name of the closing manifest in a folder."""
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+"""Why a write is refused when the disk is full, or a quota is used up."""
 _KEPT_BYTES: Final = 1 << 16
 """Lines are handed to the operating system at the latest when there are so many bytes of them."""
 
@@ -226,7 +227,7 @@ class Record:
             try:
                 done = write()
             except OSError as error:
-                if error.errno in _NO_ROOM and self._patience.wait(error):
+                if error.errno in NO_ROOM and self._patience.wait(error):
                     waited = True
                     continue
                 self._on_failure(error)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Any
 
 _FULL = os.environ["TRESSETTE_TEST_FULL_DISK"]
 _write = os.write
 _torn: set[str] = set()
 
 
-def _write_if_there_is_room(file: int, data: bytes) -> int:
+def _write_if_there_is_room(file: int, data: Any) -> int:
     if os.path.exists(_FULL) and (path := os.readlink(f"/proc/self/fd/{file}")).endswith(".jsonl"):
         if path in _torn:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
