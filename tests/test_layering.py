@@ -42,7 +42,7 @@ _PURE = (
     *("__future__", "collections", "dataclasses", "difflib", "enum", "fractions", "functools", "hashlib"),
     *("hmac", "itertools", "json", "string", "types", "typing"),
 )
-_NO_LOOP = (*_PURE, "os", "pathlib", "re")
+_NO_LOOP = (*_PURE, "errno", "os", "pathlib", "re")
 
 LAYERS = {
     "tressette.rules": Layer(standard=_PURE),

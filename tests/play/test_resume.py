@@ -108,11 +108,26 @@ async def test_the_grace_period_ends_in_leaving() -> None:
     assert player.session in table.arena.sessions[player.session.name]
     gone = asyncio.Event()
     table.arena._on_session = lambda _session, is_open: None if is_open else gone.set()
+    table.clock.pass_ms(10)
     await asyncio.wait_for(gone.wait(), 5)
     assert player.session.name not in table.arena.sessions
     table.players.remove(player)
     table.finish()
     assert table.results[0]["faults"] == [[player.session.name, "disconnect", 10]]
+
+
+async def test_a_grace_period_stands_still_with_the_clock() -> None:
+    table = Table(PlayConfig(move_ms=60_000))
+    table.arena.grace_s = 0.01
+    table.sit(game_spec())
+    player, _ = asked(table)
+    table.arena.lost(player.session)
+    await asyncio.sleep(0.05)
+    assert player.session in table.arena
+    table.clock.pass_ms(9)
+    await asyncio.sleep(0.05)
+    assert player.session in table.arena
+    table.arena.close()
 
 
 async def test_a_session_without_matches_is_not_kept() -> None:

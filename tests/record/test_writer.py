@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -12,6 +13,8 @@ from typing import Any
 import orjson
 import pytest
 import structlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tressette.record.reader import read_lines
 from tressette.record.writer import FIRST_PREV, SCHEMA, NullRecorder, Record, free_writer
 from tressette.wire.logs import configure
@@ -191,36 +194,149 @@ def test_a_closed_record_cannot_be_written(tmp_path: Path) -> None:
         record.trick_line("trick")
 
 
+# -- disks that refuse ------------------------------------------------------------------------------
+
+
+class Disk:
+    """In place of ``os.write``: refuses so many writes in a row, again and again, and takes ``most`` bytes of
+    those that it does not refuse."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, number: int, refusals: int, most: int) -> None:
+        self._write = os.write
+        self._number = number
+        self._refusals = refusals
+        self._most = most
+        self._refused = 0
+        patch.setattr(os, "write", self)
+
+    def __call__(self, file: int, data: bytes) -> int:
+        if self._refused < self._refusals:
+            self._refused += 1
+            raise OSError(self._number, os.strerror(self._number))
+        self._refused = 0
+        return self._write(file, bytes(data[: self._most]))
+
+
+class Waiting:
+    """Patience for so many attempts in vain. ``waits``: attempts in vain; ``overs``: how often there was room
+    after all."""
+
+    def __init__(self, limit: int = 1_000_000) -> None:
+        self.limit = limit
+        self.waits = self.overs = 0
+
+    def wait(self, error: OSError) -> bool:
+        assert error.errno in (errno.ENOSPC, errno.EDQUOT)
+        self.waits += 1
+        return self.waits < self.limit
+
+    def over(self) -> None:
+        self.overs += 1
+
+
+def _write_games(record: Record, games: int, length: int) -> None:
+    for game in range(games):
+        record.trick_line("match", game=f"g{game}", attempt=1)
+        record.trick_line("trick", game=f"g{game}", attempt=1, text="x" * length)
+        record.flush()
+        record.result_line(game=f"g{game}")
+    record.flush()
+
+
+@given(
+    number=st.sampled_from((errno.ENOSPC, errno.EDQUOT)),
+    refusals=st.integers(1, 5),
+    most=st.integers(1, 400),
+    length=st.integers(0, 3000),
+)
+@settings(max_examples=30)
+def test_what_had_to_wait_for_room_is_written_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, number: int, refusals: int, most: int, length: int
+) -> None:
+    folders = [tmp_path_factory.mktemp(name) for name in ("waits", "does-not")]
+    patience = Waiting()
+    with pytest.MonkeyPatch.context() as patch:
+        Disk(patch, number, refusals, most)
+        record = Record(folders[0], "w", segment_bytes=2000, patience=patience)
+        _write_games(record, 5, length)
+    record.close()
+    smooth = Record(folders[1], "w", segment_bytes=2000)
+    _write_games(smooth, 5, length)
+    smooth.close()
+    assert {path.name: path.read_bytes() for path in folders[0].iterdir()} == {
+        path.name: path.read_bytes() for path in folders[1].iterdir()
+    }
+    assert patience.waits >= refusals
+    assert patience.waits % refusals == 0
+    assert 0 < patience.overs <= patience.waits // refusals
+
+
+def test_a_line_that_is_longer_than_anything_waits_like_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record(tmp_path, "w", patience=Waiting())
+    with monkeypatch.context() as patch:
+        Disk(patch, errno.ENOSPC, 1, 100_000)
+        record.trick_line("trick", text="x" * 1_000_000)
+    record.trick_line("trick", text="after it")
+    record.close()
+    lines = [len(line["text"]) for line in read_lines(tmp_path / "tricks-w-0001.jsonl")]
+    assert lines == [1_000_000, 8]
+
+
+def test_a_segment_that_finds_no_room_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = Waiting()
+    record = Record(tmp_path, "w", segment_bytes=1, patience=patience)
+    record.trick_line("trick", n=1)
+    refused = iter(range(3))
+    real = os.open
+
+    def opened(path: Any, *arguments: Any) -> int:
+        if next(refused, None) is not None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        record.flush()
+    record.close()
+    assert (patience.waits, patience.overs) == (3, 1)
+    assert [line["kind"] for line in read_lines(tmp_path / "tricks-w-0002.jsonl")] == ["segment"]
+
+
 def test_whoever_owns_the_record_hears_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[OSError] = []
-    record = Record(tmp_path, "w", on_failure=heard.append)
-
-    def refuse() -> None:
-        raise OSError("no space")
-
+    patience = Waiting()
+    record = Record(tmp_path, "w", on_failure=heard.append, patience=patience)
     record.trick_line("trick")
-    real = record._tricks.file
-    monkeypatch.setattr(record._tricks, "file", _Refusing(real))
-    with pytest.raises(OSError, match="no space"):
-        record.flush()
-    with pytest.raises(OSError, match="no space"):
-        record.result_line(game="g")
-    assert [str(error) for error in heard] == ["no space"] * 2
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        Disk(patch, errno.EIO, 2, 1)
+        with pytest.raises(OSError, match="Input/output error"):
+            record.flush()
+        with pytest.raises(OSError, match="Input/output error"):
+            record.result_line(game="g")
+    assert [error.errno for error in heard] == [errno.EIO] * 2
+    assert patience.waits == 0, "there is nothing to wait for"
     record.close()
     assert len(_raw(tmp_path / "tricks-w-0001.jsonl")) == 1
     assert _raw(tmp_path / "results-w.jsonl") == []
 
 
-class _Refusing:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def flush(self) -> None:
-        raise OSError("no space")
-
-    def write(self, data: bytes) -> int:
-        return int(self._file.write(data))
+def test_patience_may_come_to_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[OSError] = []
+    patience = Waiting(limit=3)
+    record = Record(tmp_path, "w", on_failure=heard.append, patience=patience)
+    record.trick_line("trick")
+    with monkeypatch.context() as patch:
+        Disk(patch, errno.ENOSPC, 1_000_000, 1)
+        with pytest.raises(OSError, match="No space left"):
+            record.flush()
+        assert (patience.waits, patience.overs, len(heard)) == (3, 0, 1)
+        patience.limit = 1_000_000
+        with pytest.raises(OSError, match="No space left"):
+            record.close()
+    assert patience.waits == 3, "closing does not wait"
+    assert _raw(tmp_path / "tricks-w-0001.jsonl") == []
 
 
 def test_without_a_record_nothing_happens(tmp_path: Path) -> None:

@@ -15,12 +15,14 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 import pytest
+from support.disks import Disk, disk
 from support.runs import (
     Bots,
     CommandRun,
@@ -45,6 +47,9 @@ from tressette_tournament.ratings import rate
 from tressette_tournament.results import GameResult, read
 from tressette_tournament.runner import Outcome, RunError, Runner
 from tressette_tournament.schedule import Game, Schedule
+from tressette_tournament.verify import Checked, verify
+
+__all__ = ["disk"]
 
 SLOWLY = "time.sleep(0.001)"
 
@@ -434,7 +439,7 @@ async def test_a_record_that_cannot_be_made(tmp_path: Path) -> None:
         await play(file)
 
 
-def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
     # No file may grow over 100 blocks of half a kilobyte or, with some shells, a whole one.
     file = event(tmp_path, {"a": "first_legal", "b": "random"}, deal_sets=100)
     with command_run(file, shell_before="ulimit -f 100") as run:
@@ -444,6 +449,79 @@ def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
     assert "File too large" in run.output
     assert not any(line["faults"] for line in results(run.folder)), "the bots are not to blame"
     assert 0 < len(results(run.folder)) < 200
+
+
+@contextmanager
+def on_a_full_disk(folder: Path, disk: Disk) -> Iterator[CommandRun]:
+    """A run of 200 games, some of them played, that stands still because the disk is full."""
+    file = event(folder, {"a": "first_legal", "b": "random"}, deal_sets=100)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) > 10, "a few games")
+        disk.fill()
+        until(lambda: "games stand still until there is room: [Errno 28]" in run.output, "a full disk")
+        yield run
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path, disk: Disk) -> None:
+    with on_a_full_disk(tmp_path, disk) as run:
+        disk.make_room()
+        assert run.wait(60) == 0, run.output
+        run.assert_nothing_left()
+    assert re.search(r"there is room again after \d+ s: games go on", run.output)
+    assert Counter(line["game"] for line in results(run.folder)) == Counter(
+        game.id for game in scheduled(run.file)
+    )
+    assert not any(line["faults"] for line in results(run.folder)), "the bots are not to blame"
+    assert not list(verify(run.folder, Checked()))
+
+
+@pytest.mark.slow
+def test_bots_outlive_a_disk_that_is_full_for_more_than_a_minute(tmp_path: Path, disk: Disk) -> None:
+    """They ping the server and are pinged: neither takes the other for gone."""
+    with on_a_full_disk(tmp_path, disk) as run:
+        time.sleep(70)
+        disk.make_room()
+        assert run.wait(60) == 0, run.output
+    assert len(results(run.folder)) == 200
+    assert not any(line["faults"] for line in results(run.folder))
+    logs = {path.name for path in (run.folder / "logs" / "bots").iterdir()}
+    assert logs == {"a-1.1.log", "b-1.1.log"}, "no process was started again"
+
+
+def test_a_run_is_stopped_while_the_disk_is_full(tmp_path: Path, disk: Disk) -> None:
+    with on_a_full_disk(tmp_path, disk) as run:
+        stop = time.monotonic()
+        for _ in range(2):
+            run.signal(signal.SIGINT)
+            until(lambda: "stopping when the games under way" in run.output, "the first one taken")
+        run.wait(20)
+        assert time.monotonic() - stop < 15
+        run.assert_nothing_left()
+    assert 0 < len(results(run.folder)) < 200
+    disk.make_room()
+    finish(run.file)
+    assert Counter(line["game"] for line in results(run.folder)) == Counter(
+        game.id for game in scheduled(run.file)
+    )
+    assert not list(verify(run.folder, Checked()))
+
+
+@pytest.mark.parametrize("killed", ["runner", "server"])
+def test_a_run_is_killed_while_the_disk_is_full(tmp_path: Path, disk: Disk, killed: str) -> None:
+    with on_a_full_disk(tmp_path, disk) as run:
+        if killed == "runner":
+            run.process.kill()
+        else:
+            (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
+            os.kill(server, signal.SIGKILL)
+        run.wait(20)
+        run.assert_nothing_left()
+    disk.make_room()
+    finish(run.file)
+    assert Counter(line["game"] for line in results(run.folder)) == Counter(
+        game.id for game in scheduled(run.file)
+    )
+    assert not list(verify(run.folder, Checked()))
 
 
 # --- bots that fail --------------------------------------------------------------------------------

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import sys
+
 import pytest
 import structlog
 from tressette.wire.logs import configure
@@ -23,3 +27,16 @@ def test_the_last_setting_holds_for_loggers_that_were_used_before(
     assert "not heard" not in said.err
     assert "caught" not in said.err
     assert said.out == ""
+
+
+def test_a_log_that_cannot_be_written_troubles_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    configure("info", "json")
+    structlog.get_logger("test").info("lost")

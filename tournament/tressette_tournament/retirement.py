@@ -16,7 +16,7 @@ from typing import Final
 
 from tressette.record.decks import deck_name, deck_number, deck_seed, game_parts, game_salt
 from tressette.record.reveals import Reveal, Reveals
-from tressette.record.writer import free_writer
+from tressette.record.writer import NO_ROOM, free_writer
 from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament.folder import Event, say_revealed
@@ -25,6 +25,7 @@ _PACKED: Final = struct.Struct(">HHIB")
 """Preset, round, line-up and game; the set number is that under which it is kept."""
 _AT_ONCE: Final = 500
 """Games that are revealed before others get their turn."""
+_RETRY_S: Final = 5.0
 
 
 class Retirement:
@@ -55,13 +56,20 @@ class Retirement:
             self._due.set()
 
     async def work(self, retired: Callable[[Collection[str]], None]) -> None:
-        """Reveal batches as they become due; never returns. retired: is told the names of their decks."""
+        """Reveal batches as they become due; never returns. retired: is told the names of their decks. Where
+        there is no room for them it is tried again: a full disk is no reason to end a run."""
         self.look()
         while True:
             await self._due.wait()
             self._due.clear()
             end = self._settled()
-            await self._reveal(end - end % self._batch, retired)
+            try:
+                await self._reveal(end - end % self._batch, retired)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                self._due.set()
+                await asyncio.sleep(_RETRY_S)
 
     async def reveal_all(self) -> None:
         """Reveal every game that was played: nothing is left to play."""
@@ -85,8 +93,8 @@ class Retirement:
             del self._played[number]
         if end > self._revealed:
             self._reveals.sync()
-            self._revealed = end
             say_revealed(self._event, end)
+            self._revealed = end
 
     def _opened(self, number: int, packed: bytearray) -> Iterator[Reveal]:
         key = self._event.key_of(number)

@@ -109,6 +109,8 @@ class Runner:
         self._seen: set[str] = set()  # bots that were there once
         self._away: dict[str, float] = {}  # since when, by the clock
         self._changed = asyncio.Event()
+        self._thawed = asyncio.Event()  # not set while the server stands still; each freeze has its own
+        self._thawed.set()
         self._stopping = False
         self._fold = RatingFold()
         self._rated: Sequence[PoolRatings] = ()
@@ -224,7 +226,7 @@ class Runner:
             self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,)
         )
         self._bots = self._make_processes(
-            self.tournament.bots, self.folder / "logs" / "bots", self._environment, self
+            self.tournament.bots, self.folder / "logs" / "bots", self._environment, self, self._sleep
         )
         work = asyncio.create_task(self._work())
         with self._interruptible(work):
@@ -392,6 +394,13 @@ class Runner:
             self._bots.proven(message["proven"]["process"])
         elif "stale" in message:
             self._bots.recycle(message["stale"]["process"])
+        elif "frozen" in message:
+            self._thawed = asyncio.Event()
+            self._progress.note(f"games stand still until there is room: {message['frozen']}")
+        elif "thawed" in message:
+            self._thawed.set()
+            self._away = {bot: since + message["thawed"] for bot, since in self._away.items()}
+            self._progress.note(f"there is room again after {message['thawed']:.0f} s: games go on")
         elif "note" in message:
             self._progress.note(message["note"])
         self._changed.set()
@@ -469,13 +478,21 @@ class Runner:
             f"time it {one.end}; its games are left out. Its output: {one.log}",
         )
 
+    async def _sleep(self, seconds: float) -> None:
+        """Wait so long for a bot; anew after a time in which the server stood still and let nobody in."""
+        thawed = None
+        while thawed is not self._thawed:
+            thawed = self._thawed
+            await thawed.wait()
+            await asyncio.sleep(seconds)
+
     async def _watch_connections(self) -> None:
         """Name bots that are late, and give up those that stay away: games would wait for them for ever."""
         named: set[str] = set()
         limits = {bot.name: bot.start_limit_s for bot in self.tournament.bots if bot.remote}
         ladder = self.tournament.format is Format.LADDER
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await self._sleep(_LOOK_EVERY_S)
             now = self._clock()
             for bot, since in list(self._away.items()):
                 logs = ", ".join(map(str, self._logs_of(bot)))

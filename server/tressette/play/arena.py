@@ -57,11 +57,12 @@ class Arena:
     """All sessions and games of one server process; used from one event loop.
 
     ``key`` is the secret from which handles and bot seeds are drawn. ``clock`` gives seconds and never
-    goes back. ``on_finished`` hears of each game after its result line was written (not synced),
-    ``on_session`` of each session that comes (True) or leaves for good (False), ``on_proven`` of each that
-    has played its first game to the end. ``grace_s`` is how long a session is kept without a link. With
-    ``fresh`` no launched process meets a deck twice; ``on_stale`` then gets the bot and the id of each
-    process that has to be replaced. ``reveals`` keeps the decks that are revealed.
+    goes back; while it stands still, no time is up, neither that of a turn nor a grace period.
+    ``on_finished`` hears of each game after its result line was written (not synced), ``on_session`` of each
+    session that comes (True) or leaves for good (False), ``on_proven`` of each that has played its first game
+    to the end. ``grace_s`` is how long a session is kept without a link. With ``fresh`` no launched process
+    meets a deck twice; ``on_stale`` then gets the bot and the id of each process that has to be replaced.
+    ``reveals`` keeps the decks that are revealed.
 
     turns: answers taken in so far; faults: how many of each kind led to each effect. They only grow.
     """
@@ -194,8 +195,18 @@ class Arena:
             return
         session.detach()
         log.info("session lost", **_about(session), grace_s=self.grace_s)
-        loop = asyncio.get_running_loop()
-        self._grace[session] = loop.call_later(self.grace_s, self.leave, session)
+        self._keep(session, self.clock() + self.grace_s)
+
+    def _keep(self, session: Session, until: float) -> None:
+        """Have a session leave at a time of the arena's clock, unless it comes back."""
+        delay = max(0.0, until - self.clock())
+        self._grace[session] = asyncio.get_running_loop().call_later(delay, self._grace_over, session, until)
+
+    def _grace_over(self, session: Session, until: float) -> None:
+        if self.clock() < until:  # it has stood still
+            self._keep(session, until)
+        else:
+            self.leave(session)
 
     def leave(self, session: Session, kind: FaultKind = FaultKind.DISCONNECT) -> None:
         """A bot is gone for good; its games go on without it. A session that has left already is ignored."""
@@ -466,7 +477,7 @@ class Arena:
         session.owed = len(sent)
         self._away[session] = sent
         self._enter(session, restored.token_hash)
-        self._grace[session] = asyncio.get_running_loop().call_later(grace_s, self.leave, session)
+        self._keep(session, now + grace_s)
         log.info("session awaited", **_about(session), grace_s=grace_s)
 
     def _count_anew(self, session: Session) -> None:

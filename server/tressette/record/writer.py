@@ -12,18 +12,24 @@ and ``kind``. The logger is bound to no level and to no global configuration, so
 set for operational logs can silence it.
 
 A folder that is written has no closing manifest (``record.manifest``): a new writer takes it away.
+
+A write for which the disk has no room may be tried again and again (``Patience``): what the system has not
+taken is kept, so that no line is lost, doubled or torn by that.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 import structlog
+
+_T = TypeVar("_T")
 
 SCHEMA: Final = 1
 SEGMENT_BYTES: Final = 16 << 20
@@ -33,6 +39,10 @@ SEGMENT: Final = "segment"
 """The kind of the line that a segment after the first opens with."""
 MANIFEST: Final = "manifest.json"
 """The name of the closing manifest in a folder."""
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+"""Why a write is refused when the disk is full, or a quota is used up."""
+_KEPT_BYTES: Final = 1 << 16
+"""Lines are handed to the operating system at the latest when there are so many bytes of them."""
 
 
 def line_hash(line: bytes) -> str:
@@ -69,6 +79,27 @@ class NullRecorder:
         """Nothing to do."""
 
 
+class Patience(Protocol):
+    """What to do when there is no room for a write: the disk is full, or a quota is used up."""
+
+    def wait(self, error: OSError) -> bool:
+        """Whether to try again. Called after every attempt in vain; returns when the next one is due."""
+
+    def over(self) -> None:
+        """There was room after all."""
+
+
+class NoPatience:
+    """A full disk is a failure like any other."""
+
+    def wait(self, error: OSError) -> bool:
+        """Never."""
+        return False
+
+    def over(self) -> None:
+        """Never called."""
+
+
 class _LineLogger(structlog.BoundLoggerBase):
     """A structlog logger without levels: one method, one line."""
 
@@ -77,23 +108,49 @@ class _LineLogger(structlog.BoundLoggerBase):
 
 
 class _Sink:
-    """One file: a structlog logger whose renderer numbers and chains the lines."""
+    """One new file: a structlog logger whose renderer numbers and chains the lines. They are kept until they
+    are handed over. ``size`` is that of all lines, those that are kept included."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file: BinaryIO = path.open("xb")
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        self._kept = bytearray()
         self.size = 0
         self._sequence = 0
         self._previous = FIRST_PREV
         self.log = _LineLogger(structlog.BytesLogger(self), [self._render], {})  # type: ignore[arg-type]
 
-    # structlog.BytesLogger wants a file and flushes after every line; lines are flushed in groups here.
+    @property
+    def kept(self) -> int:
+        """Bytes that have not been handed over."""
+        return len(self._kept)
+
+    # structlog.BytesLogger wants a file and flushes after every line; lines are handed over in groups here.
     def write(self, data: bytes) -> int:
+        """Take a line in. Raises ValueError after ``close``."""
+        if self._file < 0:
+            raise ValueError("the record is closed")
         self.size += len(data)
-        return self.file.write(data)
+        self._kept += data
+        return len(data)
 
     def flush(self) -> None:
-        """Called by structlog after each line; see ``Record.flush`` for the real one."""
+        """Called by structlog after each line; see ``hand_over`` for the real one."""
+
+    # Python's own buffered files would do, but for a line that is longer than their buffer: of such a one
+    # nobody knows how much was written when the disk is full.
+    def hand_over(self) -> None:
+        """Hand all lines to the operating system. May be called again when OSError was raised."""
+        while self._kept:
+            del self._kept[: os.write(self._file, self._kept)]
+
+    def sync(self) -> None:
+        """Force what was handed over to the disk."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file; what is kept is lost."""
+        file, self._file = self._file, -1
+        os.close(file)
 
     def _render(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> bytes:
         self._sequence += 1
@@ -107,8 +164,9 @@ class _Sink:
 class Record:
     """The record of one writing process. Raises FileExistsError if the writer's name is taken.
 
-    ``on_failure`` hears of every write that the system refuses, before the error is raised: whoever owns
-    the record should stop playing then, since what cannot be recorded must not be played.
+    ``patience`` is asked when there is no room for a write. ``on_failure`` hears of every other write that
+    the system refuses, and of those that are given up, before the error is raised: whoever owns the record
+    should stop playing then, since what cannot be recorded must not be played.
     """
 
     def __init__(
@@ -117,6 +175,7 @@ class Record:
         writer: str,
         segment_bytes: int = SEGMENT_BYTES,
         on_failure: Callable[[OSError], None] = lambda error: None,
+        patience: Patience | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -124,6 +183,7 @@ class Record:
         self._segment_bytes = segment_bytes
         self._closed_bytes = 0
         self._on_failure = on_failure
+        self._patience = patience or NoPatience()
         self._under_way: dict[object, object] = {}  # attempt by game
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         (folder / MANIFEST).unlink(missing_ok=True)
@@ -141,61 +201,67 @@ class Record:
         self._dirty = True
         if kind == "match":
             self._under_way[fields.get("game")] = fields.get("attempt")
-        try:
-            self._tricks.log.line(kind, **fields)
-        except OSError as error:
-            self._on_failure(error)
-            raise
+        self._tricks.log.line(kind, **fields)
+        if self._tricks.kept >= _KEPT_BYTES:
+            self._written(self._hand_over)
 
     def result_line(self, **fields: object) -> None:
         """Commit a game. Its tricks reach the operating system first."""
         self.flush()
         self._dirty = True
-        try:
-            self._results.log.line("game", **fields)
-            self._under_way.pop(fields.get("game"), None)
-        except OSError as error:
-            self._on_failure(error)
-            raise
+        self._results.log.line("game", **fields)
+        self._under_way.pop(fields.get("game"), None)
 
     def flush(self) -> None:
         """Hand all lines so far to the operating system; start a new segment where one is full."""
         if not self._dirty:
             return
-        self._hand_over()
+        self._written(self._hand_over)
         if self._tricks.size >= self._segment_bytes:
             self._start_segment()
 
+    def _written(self, write: Callable[[], _T]) -> _T:
+        """Write, again and again if there is no room for it, as long as there is patience. Raises OSError."""
+        waited = False
+        while True:
+            try:
+                done = write()
+            except OSError as error:
+                if error.errno in NO_ROOM and self._patience.wait(error):
+                    waited = True
+                    continue
+                self._on_failure(error)
+                raise
+            if waited:
+                self._patience.over()
+            return done
+
     def _hand_over(self) -> None:
-        try:
-            self._tricks.file.flush()
-            self._results.file.flush()
-            self._dirty = False
-        except OSError as error:
-            self._on_failure(error)
-            raise
+        self._tricks.hand_over()
+        self._results.hand_over()
+        self._dirty = False
 
     def _start_segment(self) -> None:
         full = self._tricks
-        try:
-            self._tricks = self._open_segment(self._segment + 1)
-        except OSError as error:
-            self._on_failure(error)
-            raise
-        full.file.close()
+        self._tricks = self._written(lambda: self._open_segment(self._segment + 1))
+        full.close()
         self._segment += 1
         self._closed_bytes += full.size
         self.trick_line(SEGMENT, games=list(self._under_way.items()))
 
     def sync(self) -> None:
         """Force the results to the disk. Blocks; may run in another thread than the writing."""
-        os.fsync(self._results.file.fileno())
+        self._results.sync()
 
     def close(self) -> None:
-        """Flush, sync and close; the record cannot be written any more."""
-        with self._results.file, self._tricks.file:
-            self._hand_over()
+        """Flush, sync and close; the record cannot be written any more. Does not wait for room."""
+        self._patience = NoPatience()
+        try:
+            self._written(self._hand_over)
             self.sync()
+        finally:
+            self._results.close()
+            self._tricks.close()
 
     def _open_segment(self, number: int) -> _Sink:
         return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")

@@ -34,6 +34,10 @@ and it says
 ``{"stale": {"bot": BOT, "process": ID}}``
                        with ``isolation = "fresh"``, when a launched process has to be replaced: games wait
                        for one that has not met their deck. It has no game under way and gets none any more
+``{"frozen": TEXT}``   there is no room for the record: nothing is played and no clock runs until there is.
+                       Only the end of the input is noticed meanwhile
+``{"thawed": SECONDS}``
+                       after that, when the games go on where they stood
 ``{"failed": TEXT}``   before it ends with status 1 because it cannot start, or cannot write the record
 
 Should the runner die, the end of the input ends this process too. Operational logs go to standard error.
@@ -47,9 +51,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -58,6 +64,7 @@ import orjson
 import structlog
 
 from tressette.play.arena import Arena
+from tressette.play.clock import PausableClock
 from tressette.play.commit import GroupCommit
 from tressette.play.config import ConfigError, PlayConfig, policies_from
 from tressette.play.session import Session
@@ -67,6 +74,7 @@ from tressette.record.segments import Compressor
 from tressette.record.writer import Record
 from tressette.rules.events import FaultKind
 from tressette.wire.compress import keep_compressed
+from tressette.wire.freeze import Freeze, hung_up
 from tressette.wire.limits import Limits
 from tressette.wire.logs import configure
 from tressette.wire.server import ArenaServer, BadAddress
@@ -170,32 +178,50 @@ def _say(**message: object) -> None:
 
 
 class Host:
-    """One arena, its doors and its record, driven by lines."""
+    """One arena, its doors and its record, driven by lines.
 
-    def __init__(self, config: HostConfig) -> None:
+    input_ended: waits so many seconds for the end of the input, while nothing is read, and says whether it
+    has come. say: gets the messages as keyword arguments. clock: seconds, never goes back."""
+
+    def __init__(
+        self,
+        config: HostConfig,
+        input_ended: Callable[[float], bool],
+        say: Callable[..., None] = _say,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Raises ConfigError, BadAddress, TokenError, TlsError for what the config asks for and cannot be,
         OSError if there can be no such record."""
         self._config = config
+        self._say = say
         config.check()
         play = config.play()
+        self._stopping = False
         self._tokens = LaunchTokens()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         tokens = _token_file(config)
         tls = config.tls()
         credentials = tls.credentials() if tls is not None else None
-        self._record = Record(Path(config.folder), config.writer, on_failure=self._fail)
+        pausable = PausableClock(clock)
+        self._record = Record(
+            Path(config.folder),
+            config.writer,
+            on_failure=self._fail,
+            patience=Freeze(pausable, lambda seconds: self._stopping or input_ended(seconds), say),
+        )
         # A game counts, and is reported, only once its result is on the disk.
-        self._commit = GroupCommit(self._record, lambda result: _say(finished=result))
+        self._commit = GroupCommit(self._record, lambda result: self._say(finished=result))
         self._reveals = Reveals(Path(config.folder), config.writer, on_failure=self._fail)
         self._arena = Arena(
             key=bytes.fromhex(config.key),
             config=play,
             recorder=self._record,
+            clock=pausable,
             on_finished=lambda _, result: self._commit.add(result),
             on_session=self._session,
             grace_s=config.grace_s,
             on_proven=self._proven,
-            on_stale=lambda bot, process: _say(stale={"bot": bot, "process": process}),
+            on_stale=lambda bot, process: self._say(stale={"bot": bot, "process": process}),
             fresh=config.isolation == "fresh",
             reveals=self._reveals,
         )
@@ -225,6 +251,7 @@ class Host:
             for task in done:
                 task.result()
         finally:
+            self._stopping = True
             tasks = [task for task in (committing, compressing, reading, self._following) if task is not None]
             for task in tasks:
                 task.cancel()
@@ -240,7 +267,7 @@ class Host:
         doors = {"local": _at(config.local_address, await self._local.start(config.local_address))}
         if self._remote is not None:
             doors["remote"] = _at(config.remote_address, await self._remote.start(config.remote_address))
-        _say(listening=doors)
+        self._say(listening=doors)
 
     async def _compress(self) -> None:
         """Compress segments when they are closed, those of earlier writers first."""
@@ -287,12 +314,12 @@ class Host:
             arena.refused_to_start(message["refused"]["game"], message["refused"]["bot"])
         elif "cancel" in message:
             if arena.cancel(message["cancel"]):
-                _say(cancelled=message["cancel"])
+                self._say(cancelled=message["cancel"])
         elif "retired" in message:
             arena.retired(message["retired"])
 
     def _session(self, session: Session, is_open: bool) -> None:
-        _say(
+        self._say(
             session={
                 "bot": session.name,
                 "process": session.process,
@@ -305,7 +332,7 @@ class Host:
 
     def _proven(self, session: Session) -> None:
         if session.process:
-            _say(proven={"bot": session.name, "process": session.process})
+            self._say(proven={"bot": session.name, "process": session.process})
 
 
 class _Remote:
@@ -347,6 +374,8 @@ async def _main() -> None:
     loop = asyncio.get_running_loop()
     # The runner decides when to stop: an interrupt from the terminal reaches it too.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
+    # A descriptor of its own: that of standard input is closed by the loop when its end has been read.
+    input_ended = hung_up(os.dup(sys.stdin.fileno()))
     lines = asyncio.StreamReader(limit=_LINE_LIMIT)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     first = await lines.readline()
@@ -355,7 +384,7 @@ async def _main() -> None:
     config = HostConfig(**orjson.loads(first)["start"])
     configure(config.log_level, "json")
     try:
-        await Host(config).run(lines)
+        await Host(config, input_ended).run(lines)
     except (ConfigError, BadAddress, TokenError, TlsError) as error:
         raise _fail(str(error), error) from error
     except OSError as error:

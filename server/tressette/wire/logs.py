@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
-from typing import Final, Literal
+from typing import Final, Literal, TextIO, cast
 
 import structlog
 
@@ -35,5 +36,20 @@ def configure(level: str, format_: Format) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _AsFarAsPossible(sys.stderr))),
     )
+
+
+class _AsFarAsPossible:
+    """Writes to a file and drops what cannot be written: no game may suffer from a log on a full disk."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()

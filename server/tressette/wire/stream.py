@@ -225,10 +225,11 @@ class Stream:
             await self._gather()
             if self._closed:
                 return
+            # The record is written before anyone sees what comes of it, and before it is said when that was
+            # sent: writing may have to wait for room on the disk.
+            arena.recorder.flush()
             response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
             if response is not None:
-                # The record is written before anyone sees what comes of it.
-                arena.recorder.flush()
                 await write(response)
             if self._ping is not None and not self._ping[1] and not session.owed:
                 nonce = self._ping[0]
