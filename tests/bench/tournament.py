@@ -21,9 +21,9 @@ else:
 
 ``tournament``       games per second; reference: with the loop. Medians of interleaved runs; the ratio is the
                      median of those of neighbours. 1 - ratio is what the runner takes.
-``tournament_cpu``   milliseconds of CPU time of the runner for a game, with what there is little of in a short
-                     run: the first ratings; reference: of the server, the bots and the loop together. Says
-                     the same where other things run on the machine, as long as it has nothing idle.
+``tournament_cpu``   milliseconds of CPU time of the runner for a game; reference: of server, bots and loop
+                     together. Says the same on a machine that does other things, if its processors are never
+                     idle.
 ``disk_tricks``, ``disk_results``  bytes for a deal; of tricks compressed, with reference uncompressed.
 
 With ``--full`` more runs, and
@@ -58,7 +58,7 @@ GAMES_A_SET: Final = 325
 
 def tournament_file(folder: Path, bots: int, deal_sets: int, reveal_sets: int) -> Path:
     """An event with every preset that has rules of its own, in its form with one deal."""
-    presets = {rules.hash(): name for name, rules in reversed(PRESETS.items()) if name.endswith("-duplicate")}
+    presets = {rules.hash(): name for name, rules in PRESETS.items() if name.endswith("-duplicate")}
     lines = [
         "[tournament]",
         'name = "bench"',
