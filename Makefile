@@ -69,7 +69,7 @@ proto: $(VENV)/.ready-dev ## Lint the protocol and refuse breaking changes to it
 	$(BIN)/buf breaking proto --against proto/baseline.binpb
 	$(BIN)/buf format --diff --exit-code proto
 
-bench: $(VENV)/.ready-bench ## Measure, as ratios to a bare echo and to pyspiel (about four minutes).
+bench: $(VENV)/.ready-bench ## Measure, as ratios to a bare echo, pyspiel and a bare loop (about six minutes).
 	$(BIN)/python tests/bench/bench.py
 
 clean: ## Remove the virtual environment, generated stubs, caches and demo output.

@@ -12,6 +12,8 @@ the same run) and ratio = value / reference. The figures:
                      alone; reference: the echo's round trip, same percentile.
 ``rules``            cards per second of random whole deals through the public rules API, dealing included;
                      reference: the same of pyspiel's hearts driven from Python, chance actions included.
+
+Then those of ``tournament.py``, which takes ``--full`` from here too.
 """
 
 from __future__ import annotations
@@ -203,6 +205,7 @@ def main() -> None:
         report("rules", statistics.median(own for own, _ in rules), "cards/s", statistics.median(hearts))
     else:
         print("rules: skipped, pyspiel is not installed (pip install open_spiel)", file=sys.stderr)
+    subprocess.run([sys.executable, str(HERE / "tournament.py"), *sys.argv[1:]], check=True)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,11 @@ An event of 20 bots with 102,300 games, through the runner and a host that answe
 Five real bots and the real server, games in the same order from the runner and from a loop that does nothing
 else:
 
-``tournament``       games per second; reference: with the loop. Median of interleaved runs. 1 - ratio is what
-                     the runner takes.
-``tournament_cpu``   milliseconds of CPU time for a game of all processes together; reference: with the loop.
+``tournament``       games per second; reference: with the loop. Medians of interleaved runs; the ratio is the
+                     median of those of neighbours. 1 - ratio is what the runner takes.
+``tournament_cpu``   milliseconds of CPU time of the runner for a game; reference: of server, bots and loop
+                     together. Says the same on a machine that does other things, if its processors are never
+                     idle.
 ``disk_tricks``, ``disk_results``  bytes for a deal; of tricks compressed, with reference uncompressed.
 
 With ``--full`` more runs, and
@@ -56,9 +58,7 @@ GAMES_A_SET: Final = 325
 
 def tournament_file(folder: Path, bots: int, deal_sets: int, reveal_sets: int) -> Path:
     """An event with every preset that has rules of its own, in its form with one deal."""
-    presets = {
-        rules.hash(): name for name, rules in reversed(list(PRESETS.items())) if name.endswith("-duplicate")
-    }
+    presets = {rules.hash(): name for name, rules in PRESETS.items() if name.endswith("-duplicate")}
     lines = [
         "[tournament]",
         'name = "bench"',
@@ -91,10 +91,12 @@ def session(mode: str, file: Path, games: int) -> dict[str, Any]:
     return measured
 
 
-def report(name: str, value: float, unit: str, reference: float | None = None) -> None:
+def report(
+    name: str, value: float, unit: str, reference: float | None = None, ratio: float | None = None
+) -> None:
     line: dict[str, Any] = {"name": name, "value": round(value, 3), "unit": unit}
     if reference is not None:
-        line |= {"reference": round(reference, 3), "ratio": round(value / reference, 3)}
+        line |= {"reference": round(reference, 3), "ratio": round(ratio or value / reference, 3)}
     print(json.dumps({**line, "load": round(os.getloadavg()[0], 1)}), flush=True)
 
 
@@ -110,10 +112,11 @@ def scale(folder: Path, real_game_us: float) -> None:
     report("runner_start", first["start_s"], "s")
     report("runner_game", first["own_cpu_s"] / first["timed"] * 1e6, "us", real_game_us)
     report_memory("runner_memory", first["rss_kb"], ("1%", "50%", "100%"), "start")
-    report("standings_share", 100 * first["standings_s"] / first["play_s"], "%")
+    play_s = first["play_s"] / first["timed"] * first["games"]
+    report("standings_share", 100 * first["standings_s"] / play_s, "%")
     report("standings_pool", first["standings_ms"], "ms")
     assert again["done"] >= STUB_GAMES - 1
-    report("runner_resume", again["start_s"], "s", first["play_s"] / first["timed"] * first["games"])
+    report("runner_resume", again["start_s"], "s", play_s)
 
 
 def overhead(folder: Path, runs: int) -> float:
@@ -121,7 +124,8 @@ def overhead(folder: Path, runs: int) -> float:
     file = tournament_file(folder, 5, DEAL_SETS, 1)
     games = GAMES_A_SET * DEAL_SETS
     rates: dict[str, list[float]] = {"runner": [], "bare": []}
-    cpu: dict[str, list[float]] = {"runner": [], "bare": []}
+    own: dict[str, list[float]] = {"runner": [], "bare": []}
+    others: list[float] = []
     for number in range(runs):
         # Taking turns in who is first: the load of a machine that does other things drifts.
         for mode in ("bare", "runner") if number % 2 else ("runner", "bare"):
@@ -131,11 +135,16 @@ def overhead(folder: Path, runs: int) -> float:
             if mode == "runner" and number == 0:
                 disk(folder / "run", games)
             rates[mode].append(measured["timed"] / measured["play_s"])
-            cpu[mode].append((measured["own_cpu_s"] + measured["others_cpu_s"]) / measured["timed"])
-    of_all = {mode: 1000 * statistics.median(times) for mode, times in cpu.items()}
-    report("tournament", statistics.median(rates["runner"]), "games/s", statistics.median(rates["bare"]))
-    report("tournament_cpu", of_all["runner"], "ms", of_all["bare"])
-    return 1000 * of_all["bare"]
+            own[mode].append(1000 * measured["own_cpu_s"] / measured["timed"])
+            others.append(1000 * measured["others_cpu_s"] / measured["timed"])
+    of_others = statistics.median(others)
+    runner, bare = statistics.median(rates["runner"]), statistics.median(rates["bare"])
+    ratio = statistics.median(one / other for one, other in zip(*rates.values(), strict=True))
+    report("tournament", runner, "games/s", bare, ratio)
+    report(
+        "tournament_cpu", statistics.median(own["runner"]), "ms", of_others + statistics.median(own["bare"])
+    )
+    return 1000 * of_others
 
 
 def disk(folder: Path, games: int) -> None:
