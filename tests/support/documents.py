@@ -57,7 +57,7 @@ class Desk:
             if output is not None:
                 where.close()  # type: ignore[union-attr]
 
-    def run(self, commands: str, status: int = 0, timeout_s: float = 60) -> str:
+    def run(self, commands: str, status: int = 0, timeout_s: float = 110) -> str:
         """Run a block to its end; returns what it prints."""
         with self.start(commands) as process:
             try:

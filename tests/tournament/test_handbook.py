@@ -20,7 +20,8 @@ TEXT = (ROOT / "tournament" / "README.md").read_text(encoding="utf-8")
 INLINE = [" ".join(code.split()) for code in re.findall(r"`(tressette [^`]+)`", TEXT)]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_an_event_from_the_first_command_to_the_last(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     shutil.copytree(ROOT / "tournament" / "examples", tmp_path / "tournament" / "examples")
