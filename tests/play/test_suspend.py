@@ -316,6 +316,7 @@ async def test_a_bot_that_does_not_come_back_leaves_after_the_grace() -> None:
     data = suspended(table)
     other = Table(key=bytes.fromhex(data["key"]))
     other.arena.restore(data, 0.01)
+    other.clock.pass_ms(11)
     async with asyncio.timeout(10):
         await other.arena.until_idle()
     assert not other.arena.sessions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
@@ -55,3 +55,17 @@ class _Jumping(selectors.DefaultSelector):
                 raise RuntimeError("nothing will ever happen again")
             self._advance(max(0.0, timeout))
         return ready
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """Run to the end on a VirtualLoop. Nothing of gRPC may have a part in it, which knows one loop in a process
+    and keeps to real time."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()

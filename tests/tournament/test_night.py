@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import structlog
+from support import virtual_time
 from support.night import Character, Sessions, World, session
 from support.runs import loaded, results
 from support.virtual_time import VirtualLoop
@@ -76,8 +77,8 @@ class Night:
         self._chance = chance
 
     def run(self, trouble: Iterator[Trouble]) -> None:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner, pytest.MonkeyPatch.context() as patch:
-            runner.run(self._run(patch, trouble))
+        with pytest.MonkeyPatch.context() as patch:
+            virtual_time.run(self._run(patch, trouble))
 
     async def _run(self, patch: pytest.MonkeyPatch, trouble: Iterator[Trouble]) -> None:
         loop = asyncio.get_running_loop()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import virtual_time
 from support.runs import event, loaded
-from support.virtual_time import VirtualLoop
 from tressette.record.reveals import Reveals, read_reveals
 from tressette_tournament.folder import open_event, say_revealed
 from tressette_tournament.retirement import Retirement
@@ -55,8 +55,7 @@ async def reveal_for(seconds: float, folder: Path) -> float:
 
 
 def revealed(folder: Path, seconds: float) -> float:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(reveal_for(seconds, folder))
+    return virtual_time.run(reveal_for(seconds, folder))
 
 
 def test_they_are_revealed_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
