@@ -110,6 +110,29 @@ def test_decks_that_come_many_at_once_are_looked_at_once() -> None:
     assert ratings.looks == 2  # with 57 and with 60
 
 
+def test_waiting_for_decks_costs_next_to_nothing() -> None:
+    # Asked before every game of a long event: not every bot's decks may be counted each time.
+    class Counted(RatingFold):
+        asked = 0
+
+        def decks_of(self, preset: str, bot: str) -> int:
+            self.asked += 1
+            return super().decks_of(preset, bot)
+
+    bots = [("tre", f"bot {number}") for number in range(500)]
+    rules, ratings = StopRules(Stop(error_below=1)), Counted()
+    for _ in range(100):
+        assert reason(rules, ratings, bots=bots) is None
+    assert ratings.asked <= 500 + 100
+
+
+def test_a_bot_that_lacks_decks_and_is_lost_holds_nobody_up() -> None:
+    ratings = folded(games(range(60)), games(range(3), "CA"))
+    rules = StopRules(Stop(error_below=300))
+    assert reason(rules, ratings, bots=[*BOTS, ("tre", "C")]) is None
+    assert reason(rules, ratings, bots=BOTS) == "the ± of every bot is below 300"
+
+
 def test_every_bot_counts_in_every_pool() -> None:
     def stopped(*parts: Iterator[GameResult], bots: list[tuple[str, str]]) -> bool:
         return reason(StopRules(Stop(error_below=300)), folded(*parts), bots=bots) is not None
