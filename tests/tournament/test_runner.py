@@ -75,7 +75,7 @@ async def play(file: Path) -> tuple[Outcome, Notes, Runner]:
 # --- from beginning to end -------------------------------------------------------------------------
 
 
-def standard(folder: Path, slow: str = player(each_turn=SLOWLY), deal_sets: int = 6) -> Path:
+def standard(folder: Path, deal_sets: int = 6, slow: str = player(each_turn=SLOWLY)) -> Path:
     """Pairs and two players, three bots without chance but that of their seed, one of them not hurried: it
     plays the last legal card, as the text of ``slow`` has to."""
     bots: Bots = {
@@ -188,7 +188,7 @@ async def test_a_killed_runner_leaves_nothing_and_is_resumed(whole: CommandRun, 
     hold.touch()
     # Whichever of its games has the sixtieth turn stays under way until its process ends.
     holding = f"while HOLD and self.turns >= 60: open({str(held)!r}, 'w').close(); time.sleep(0.01)"
-    file = standard(tmp_path, player(f"HOLD = os.path.exists({str(hold)!r})", holding))
+    file = standard(tmp_path, slow=player(f"HOLD = os.path.exists({str(hold)!r})", holding))
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 5 and held.exists(), "five results and a game held up")
         run.signal(signal.SIGKILL)
