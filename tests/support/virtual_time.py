@@ -58,14 +58,19 @@ class _Jumping(selectors.DefaultSelector):
 
 
 def run(main: Coroutine[Any, Any, _T]) -> _T:
-    """Run to the end on a VirtualLoop. Nothing of gRPC may have a part in it, which knows one loop in a process
-    and keeps to real time."""
+    """Run to the end on a VirtualLoop. Nothing of gRPC may have a part in it, which knows one loop in a
+    process and keeps to real time."""
     loop = VirtualLoop()
     try:
         return loop.run_until_complete(main)
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(_end_all())
         loop.close()
+
+
+async def _end_all() -> None:
+    """Cancel whatever still runs."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

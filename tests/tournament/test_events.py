@@ -150,9 +150,18 @@ def test_a_second_run_gives_the_same_games(one: Played, tmp_path: Path) -> None:
     if 'format = "ladder"' in one.small.lines:
         pytest.skip("a ladder also depends on the ratings at the moments of its choices")
     again = played(tmp_path, one.small)
+    if 'format = "sprt"' in one.small.lines:
+        # How many sets are open when the test is decided depends on the speed; the decision does not.
+        assert (again.run / "sprt.json").read_bytes() == (one.run / "sprt.json").read_bytes()
+        in_both = {line["game"] for line in results(one.run)} & {line["game"] for line in results(again.run)}
+        assert len(in_both) >= 60
+        for lines in (results, tricks):
+            first, second = ([x for x in lines(run.run) if x["game"] in in_both] for run in (one, again))
+            assert first == second
+        return
     assert results(again.run) == results(one.run)
     assert tricks(again.run) == tricks(one.run)
-    for name in ("ratings.json", "journal.jsonl", "sprt.json"):
+    for name in ("ratings.json", "journal.jsonl"):
         assert (again.run / name).exists() == (one.run / name).exists()
         if (one.run / name).exists():
             assert (again.run / name).read_bytes() == (one.run / name).read_bytes()
