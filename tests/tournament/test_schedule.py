@@ -505,3 +505,17 @@ def test_a_resume_takes_eight_bytes_for_each_done_game() -> None:
 @pytest.mark.slow
 def test_a_resume_of_200_000_games_takes_two_and_a_half_megabytes() -> None:
     assert _peak_bytes(deal_sets=50_000, games=10, done=200_000) < 2_500_000
+
+
+def test_sets_that_were_begun_without_a_result_are_finished_after_the_end() -> None:
+    """A run was killed when an event had just been ended: what was under way was open, and is played."""
+    event = tournament(deal_sets=40)
+    schedule = Schedule(event)
+    out = [game for game in (schedule.issue() for _ in range(20)) if game is not None]
+    begun = {game.deal_set for game in out}
+    again = Schedule(event, attempts={game.id: game.attempt for game in out})
+    again.close()
+    played = list(iter(again.issue, None))
+    assert {game.deal_set for game in played} == begun
+    assert len(played) == sum({game.deal_set: game.set_size for game in out}.values())
+    assert {game.id for game in out} <= {game.id for game in played if game.attempt == 2}

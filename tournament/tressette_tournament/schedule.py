@@ -146,6 +146,7 @@ class Schedule:
         half = (self._window + 1) // 2  # a window too small for the concurrency: waiting is unavoidable
         self._batch_size = max(self._window - tournament.concurrency + 1, half)
         self._attempts = attempts or {}
+        self._begun_before = {game.rpartition("-")[0] for game in self._attempts}
         self._common_deals = tournament.common_deals
         self._presets = [preset.name for preset in tournament.presets]
         self._tables = [tournament.table(preset) for preset in tournament.presets]
@@ -451,7 +452,7 @@ class Schedule:
         for batch in range(batches):
             # Split evenly: a last batch of one set would play its games back to back.
             begin, end = batch * sets // batches, (batch + 1) * sets // batches
-            if self._closed and layout[begin][1] > self._done.last_set:
+            if self._closed and layout[begin][1] > self._last_begun:
                 return  # nothing was ever begun from here on
             members = self._batch(layout, range(begin, end))
             if not self._closed:
@@ -461,11 +462,16 @@ class Schedule:
                     if index in member.to_play:
                         yield member, index
 
+    @property
+    def _last_begun(self) -> int:
+        """The highest number of a set of which a game was begun in an earlier session, -1 without one."""
+        return max([self._done.last_set, *(game_parts(game)[3] for game in self._attempts)])
+
     def _batch(self, layout: _Layout, positions: range) -> list[_DealSet]:
         """The sets at these positions. Those begun but not complete before a resume are open."""
         members = [self._deal_set(*layout[position]) for position in positions]
         for member in members:
-            begun = len(member.to_play) < member.size
+            begun = len(member.to_play) < member.size or member.id in self._begun_before
             if member.to_play and (begun or not self._closed):
                 self._unfixed[member.id] = _Unfixed(member.number, len(member.to_play), begun)
                 self._open_sets += begun
