@@ -44,7 +44,7 @@ demo: $(VENV)/.ready ## Play a small rated tournament over gRPC and show its tab
 	  "  edit clients/python/examples/ten_lines.py   your own bot; run make demo again"
 
 test: $(VENV)/.ready-dev ## Run the default test suite (under five minutes).
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile
 
 test-slow: $(VENV)/.ready-dev ## Run the tests that are marked slow.
 	$(BIN)/python -m pytest -q -m slow --timeout 1200

@@ -24,6 +24,7 @@ from tressette.play.suspend import SuspensionError
 from tressette.record.reader import DamagedRecord
 from tressette.record.replay import ReplayDiffers
 from tressette.record.reveals import NotKept, UnknownPage
+from tressette.record.segments import NeedsZstandard, UnreadableSegment
 from tressette.rules.errors import (
     IllegalAction,
     MalformedAction,
@@ -98,7 +99,7 @@ DOMAIN: Final = "tressette.v1"
 """The domain of every ErrorInfo."""
 
 INTERNAL: Final[frozenset[type[Exception]]] = frozenset(
-    {DamagedRecord, ReplayDiffers, ReplayError, SuspensionError}
+    {DamagedRecord, NeedsZstandard, ReplayDiffers, ReplayError, SuspensionError, UnreadableSegment}
 )
 """Errors of the arena's own data; a client would see INTERNAL."""
 
