@@ -487,6 +487,7 @@ def everything(scale: int) -> Storm:
     return storm
 
 
+@pytest.mark.slow
 async def test_a_small_storm_of_everything_three_times(tmp_path: Path) -> None:
     async with watching(tmp_path, _OPEN) as at:
         memory = await survive(at, everything(1), seed=5, times=3)

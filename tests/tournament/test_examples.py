@@ -104,6 +104,7 @@ def test_quick(desk: Desk) -> None:
     assert not any(line["faults"] for line in games)
 
 
+@pytest.mark.slow
 def test_ab(desk: Desk) -> None:
     (run,) = head("ab")
     output = desk.run(run, timeout_s=100)
@@ -111,6 +112,7 @@ def test_ab(desk: Desk) -> None:
     assert (desk.folder / "out" / "ab" / "sprt.json").is_file()
 
 
+@pytest.mark.slow
 def test_ladder(desk: Desk) -> None:
     run, watch = head("ladder")
     status, stop = watch.splitlines()

@@ -319,6 +319,7 @@ def test_stop_now_does_not_wait_a_minute_either(tmp_path: Path) -> None:
         assert run.wait(8) == 3, run.output
 
 
+@pytest.mark.slow
 def test_one_ctrl_c_takes_no_longer_than_the_clock_allows(tmp_path: Path) -> None:
     """The games under way end by the clock: 20 turns of a bot that never answers, 50 ms each."""
     deaf = script(tmp_path, "deaf", player(each_turn="time.sleep(600)"))

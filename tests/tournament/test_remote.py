@@ -356,6 +356,7 @@ async def test_a_bot_that_loses_its_line_comes_back_to_its_games(tmp_path: Path,
     assert len(server_log(run, "session opened")) == 2, "near, and far that kept its session"
 
 
+@pytest.mark.slow
 async def test_a_bot_that_comes_back_too_late_plays_later_games(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
     file = competition(

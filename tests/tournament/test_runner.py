@@ -507,6 +507,7 @@ def test_a_run_is_stopped_while_the_disk_is_full(tmp_path: Path, disk: Disk) -> 
 
 
 @pytest.mark.parametrize("killed", ["runner", "server"])
+@pytest.mark.slow
 def test_a_run_is_killed_while_the_disk_is_full(tmp_path: Path, disk: Disk, killed: str) -> None:
     with on_a_full_disk(tmp_path, disk) as run:
         if killed == "runner":
