@@ -47,7 +47,7 @@ test: $(VENV)/.ready-dev ## Run the default test suite (under five minutes).
 	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile
 
 test-slow: $(VENV)/.ready-dev ## Run the tests that are marked slow.
-	$(BIN)/python -m pytest -q -m slow --timeout 1200
+	$(BIN)/python -m pytest -q -m slow --timeout 1200 --numprocesses 2 --dist loadfile
 
 check: lint type proto ## Run every check that is not a test.
 
