@@ -115,7 +115,7 @@ const trick = (seat: number): Event => ({ kind: { $case: "trickWon", value: { se
 const over: Event = {
   kind: {
     $case: "matchEnded",
-    value: { reason: MatchEndReason.PLAYED_OUT, totals: [6, 0], ranks: [1, 2], forfeited: undefined },
+    value: { reason: MatchEndReason.PLAYED_OUT, totals: [6, 0], ranks: [1, 2], forfeited: undefined, suits: [] },
   },
 };
 const cards = parseCards("3d 4d");
