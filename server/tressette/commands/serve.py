@@ -229,7 +229,10 @@ async def _serve(
         if task is not None:
             task.cancel()
     log.info("stopping", games=len(arena.games))
-    kept = suspend(arena, settings.record if not failures else None)
+    if failures:
+        kept = suspend(arena, None, "the record cannot be written")
+    else:
+        kept = suspend(arena, settings.record)
     await server.stop(will_return=kept)
     if telemetry is not None:
         await telemetry.close()

@@ -190,6 +190,10 @@ class SuspendedGame:
     seats: Sequence[SuspendedSeat]
 
 
+_MOST: Final = 2**31
+"""No count and no number of seconds of a suspension is as large."""
+
+
 def sessions_restored(data: Mapping[str, Any]) -> dict[str | None, RestoredSession]:
     """The suspended sessions by their ids, detached. Raises SuspensionError."""
     try:
@@ -232,19 +236,30 @@ def game_restored(data: Mapping[str, Any], sessions: Container[str | None]) -> S
         if (len(log), _digest(log)) != (data["events"], data["events_sha256"]):
             raise ValueError("the rules do not give the same events")
         _check_seats(game, sessions)
+        if not (1 <= game.spec.attempt < _MOST and 0 <= game.played_s < _MOST):
+            raise ValueError(f"attempt {game.spec.attempt}, {game.played_s} s played")
     except (RulesError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise SuspensionError(f"a suspended game cannot be played to where it stood: {error!r}") from error
     return game
 
 
 def _seat_restored(data: Mapping[str, Any]) -> SuspendedSeat:
-    return SuspendedSeat(**{**data, "gone": FaultKind(data["gone"]), "lapsed": frozenset(data["lapsed"])})
+    seat = SuspendedSeat(**{**data, "gone": FaultKind(data["gone"]), "lapsed": frozenset(data["lapsed"])})
+    counts, seconds = (seat.turn, seat.refusals, seat.strikes), (seat.bank_s, seat.used_s or 0.0)
+    # What the clocks reckon with must be numbers: they would fail long after the match was taken up.
+    if type(seat.handle) is not str or not all(type(one) is int and 0 <= one < _MOST for one in counts):
+        raise ValueError(f"no seat: {data!r}")
+    if not all(type(one) in (int, float) and 0 <= one < _MOST for one in seconds):
+        raise ValueError(f"no time: {data!r}")
+    return seat
 
 
 def _check_seats(game: SuspendedGame, sessions: Container[str | None]) -> None:
     """The open turns must be those that the match waits for, each of a session that is there."""
     if len(game.seats) != game.spec.rules.players:
         raise ValueError("a seat is missing")
+    if len({seat.handle for seat in game.seats}) < len(game.seats):
+        raise ValueError("two seats have one handle")
     waiting = {game.match.seating[player] for player, seat in enumerate(game.seats) if seat.open}
     if game.match.over or waiting != set(game.match.pending):
         raise ValueError("the match waits for others than were asked")
@@ -363,7 +378,7 @@ def claim(folder: Path, writer: str) -> Suspension | None:
             raise SuspensionError(f"schema {data['v']}")
         suspension.data = data
         _ = suspension.key, suspension.games, data["sessions"]
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
         suspension.put_back()
         raise SuspensionError(f"{folder / FILE} cannot be read: {error!r}") from error
     return suspension

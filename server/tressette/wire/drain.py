@@ -71,11 +71,14 @@ async def play_out(server: ArenaServer, stopping: Stopping, limit_s: float) -> N
         await asyncio.gather(*waits, return_exceptions=True)
 
 
-def suspend(arena: Arena, folder: Path | None) -> bool:
-    """Put the games under way into the folder, and close the arena; returns whether any are there now."""
+def suspend(
+    arena: Arena, folder: Path | None, why_not: str = "there is no record folder to suspend them to"
+) -> bool:
+    """Put the games under way into the folder, and close the arena; returns whether any are there now.
+    why_not: what is logged of games that cannot be, for want of a folder."""
     games, kept = len(arena.games), False
     if games and folder is None:
-        log.warning("games cut off", games=games, error="there is no record folder to suspend them to")
+        log.warning("games cut off", games=games, error=why_not)
     elif games and folder is not None:
         try:
             path = save(folder, arena.suspend())
