@@ -491,9 +491,7 @@ def test_bots_outlive_a_disk_that_is_full_for_more_than_a_minute(tmp_path: Path,
 def test_a_run_is_stopped_while_the_disk_is_full(tmp_path: Path, disk: Disk) -> None:
     with on_a_full_disk(tmp_path, disk) as run:
         stop = time.monotonic()
-        for _ in range(2):
-            run.signal(signal.SIGINT)
-            until(lambda: "stopping when the games under way" in run.output, "the first one taken")
+        run.signal(signal.SIGINT)  # once: games that stand still would not finish
         run.wait(20)
         assert time.monotonic() - stop < 15
         run.assert_nothing_left()

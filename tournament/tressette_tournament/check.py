@@ -116,7 +116,7 @@ def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournamen
         rounds=0,
         extra_sets=0,
         max_tables=needed * len(challengers),
-        seed="check",
+        seed=None,
         stop=Stop(),
         sprt=None,
         clock=clock,

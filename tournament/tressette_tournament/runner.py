@@ -111,6 +111,7 @@ class Runner:
         self._changed = asyncio.Event()
         self._thawed = asyncio.Event()  # not set while the server stands still; each freeze has its own
         self._thawed.set()
+        self._stop_now: Callable[[], object]
         self._stopping = False
         self._fold = RatingFold()
         self._rated: Sequence[PoolRatings] = ()
@@ -397,6 +398,8 @@ class Runner:
         elif "frozen" in message:
             self._thawed = asyncio.Event()
             self._progress.note(f"games stand still until there is room: {message['frozen']}")
+            if self._stopping:  # what is under way will not finish
+                self._stop_now()
         elif "thawed" in message:
             self._thawed.set()
             self._away = {bot: since + message["thawed"] for bot, since in self._away.items()}
@@ -527,11 +530,14 @@ class Runner:
 
     @contextmanager
     def _interruptible(self, work: asyncio.Task[None]) -> Iterator[None]:
-        """Ctrl-C or SIGTERM once: no new games, those under way finish. Twice: stop now."""
+        """Ctrl-C or SIGTERM once: no new games, those under way finish. Twice, or while games stand still,
+        which may last for ever: stop now."""
         loop = asyncio.get_running_loop()
+        self._stop_now = work.cancel
 
         def interrupt() -> None:
-            if self._stopping:
+            if self._stopping or not self._thawed.is_set():
+                self._stopping = True
                 work.cancel()
                 return
             self._stopping = True

@@ -304,7 +304,9 @@ class _Findings:
             click.echo(f"{kind}: {self._right[kind]} right, {self._closed[kind]} not revealed")
         if self._numbers:
             last = max(self._numbers)
-            click.echo(f"deal sets: 0 to {last}, nothing is revealed of {last + 1 - len(self._numbers)}")
+            missing = last + 1 - len(self._numbers)
+            left = f"nothing is revealed of {missing} of them" if missing else "all revealed in part at least"
+            click.echo(f"deal sets: 0 to {last}, {left}")
         if self._wrong:
             raise click.ClickException(f"{self._wrong} wrong")
         if not (self._right if self._kinds else self._openings):
