@@ -128,6 +128,7 @@ def check(folder: Path, games: int, memory: list[int]) -> None:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 async def test_a_short_soak(tmp_path: Path) -> None:
     bots, memory, _ = await run(tmp_path, games=40)
     check(tmp_path, 40, [*memory, memory[-1]])
