@@ -404,8 +404,6 @@ class Runner:
             self._thawed.set()
             self._away = {bot: since + message["thawed"] for bot, since in self._away.items()}
             self._progress.note(f"there is room again after {message['thawed']:.0f} s: games go on")
-        elif "note" in message:
-            self._progress.note(message["note"])
         self._changed.set()
 
     def _finished(self, result: GameResult) -> None:
@@ -536,11 +534,11 @@ class Runner:
         self._stop_now = work.cancel
 
         def interrupt() -> None:
-            if self._stopping or not self._thawed.is_set():
-                self._stopping = True
+            now = self._stopping or not self._thawed.is_set()
+            self._stopping = True
+            if now:
                 work.cancel()
                 return
-            self._stopping = True
             for game in list(self._out):
                 self._host.cancel(game)
             self._changed.set()
