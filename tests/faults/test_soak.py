@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.streams import Client, connected, first_choice, has_ended
+from support.streams import Client, connected, first_choice, has_ended, hello
 from support.tables import game_spec
 from support.watched import Options, Watched, watching
 from tressette.record.replay import read_games, replay_game
@@ -41,20 +41,37 @@ class SoakBot:
         self._positions: dict[str, int] = {}
 
     async def play(self, address: str) -> None:
-        """Play for ever, over one stream after the other."""
+        """Play over one stream after the other, for as long as the arena has something for it."""
         while True:
             async with connected(address) as client:
                 if self._rng.random() < 0.3:
                     self._positions.clear()  # as a bot that was started anew, but for its token
-                known = [pb.MatchPosition(handle=h, last_event=n) for h, n in self._positions.items()]
-                welcome = await client.greet(
-                    self.name, max_matches=64, resume_token=self._token, positions=known
-                )
-                assert welcome.resumed == bool(self._token)
-                self._token = welcome.resume_token
+                if not await self._is_welcome(client):
+                    return
                 for _ in range(self._rng.randrange(10, 120)):
                     await self._answer(client)
             self.losses += 1
+
+    async def leave(self, address: str) -> None:
+        """Come back to say goodbye: a bot that was cut off as its last match ended is waited for."""
+        async with connected(address) as client:
+            if await self._is_welcome(client):
+                await client.send(pb.PlayRequest(goodbye=pb.Goodbye()))
+                assert (await client.ending()).reason == pb.ERROR_REASON_UNSPECIFIED
+
+    async def _is_welcome(self, client: Client) -> bool:
+        """Greet and resume. False: its session is gone, as it is where it was lost with nothing to hear."""
+        known = [pb.MatchPosition(handle=h, last_event=n) for h, n in self._positions.items()]
+        await client.send(
+            hello(self.name, max_matches=64, resume_token=self._token, positions=known),
+        )
+        response = await client.receive()
+        if response.WhichOneof("message") == "ending":
+            assert response.ending.reason == pb.ERROR_REASON_RESUME_UNKNOWN, response
+            return False
+        assert response.welcome.resumed == bool(self._token), response
+        self._token = response.welcome.resume_token
+        return True
 
     async def _answer(self, client: Client) -> None:
         batch = await client.batch()
@@ -77,16 +94,13 @@ async def run(folder: Path, games: int) -> tuple[list[SoakBot], list[int], float
     bots = [SoakBot(name) for name in "abcd"]
     async with watching(folder, Options(grace_s=60.0)) as at:
         begun = time.monotonic()
-        tasks = [asyncio.create_task(bot.play(at.address)) for bot in bots]
-        playing = asyncio.create_task(keep_busy(at, games))
-        done, _ = await asyncio.wait((playing, *tasks), return_when=asyncio.FIRST_COMPLETED)
-        took = time.monotonic() - begun
-        for task in (playing, *tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for task in done - {playing}:
-            task.result()  # a bot ends only by what went wrong
-        memory = playing.result()
+        async with asyncio.TaskGroup() as group:  # what goes wrong with a bot ends all
+            tasks = [group.create_task(bot.play(at.address)) for bot in bots]
+            memory = await keep_busy(at, games)
+            took = time.monotonic() - begun
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*(bot.leave(at.address) for bot in bots))
         held = ("sessions", "streams", "games", "alive_sessions", "alive_streams")
         await at.until(lambda counts: not any(counts[name] for name in held), "empty")
     return bots, memory, took
