@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from tressette.record import segments as module
+from tressette.record import whole
 from tressette.record.reader import DamagedRecord, RecordError, begun_attempts, read_lines
 from tressette.record.segments import Compressor, compress_segment, compressed, raw_lines, segments
 from tressette.record.writer import Record
@@ -124,7 +124,7 @@ def _raise(error: BaseException) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [(os, "fsync"), (Path, "replace"), (module, "_sync_folder"), (Path, "unlink")]
+    ("place", "name"), [(os, "fsync"), (Path, "replace"), (whole, "sync_folder"), (Path, "unlink")]
 )
 def test_a_crash_at_any_step_loses_nothing(
     place: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ from grpc_status import rpc_status
 from support.processes import hosting
 from support.streams import LIMIT_S, all_of, connected, serving
 from support.tables import game_spec
-from tressette.record.reveals import Reveal, Reveals, read_reveals
+from tressette.record.reveals import Reveal, Reveals
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.v1.arena_service_pb2_grpc import ArenaServiceStub
 from tressette.wire.limits import Limits
@@ -174,17 +174,13 @@ async def test_a_damaged_file_is_the_arenas_fault_and_tells_nothing(tmp_path: Pa
         assert caught.value.details() == "the arena failed"
 
 
-async def test_the_host_reveals_what_it_is_told_to(tmp_path: Path) -> None:
-    reveal = Reveal.of(game_spec("g1"))
+async def test_the_host_tells_what_the_runner_has_revealed(tmp_path: Path) -> None:
     async with hosting(tmp_path, {}) as host, asking(host.address) as ask:
         assert not (await ask()).reveals
-        host.tell(reveal=[reveal.to_json()])
-        host.tell(cancel="nothing")
-        while not (page := await ask()).reveals:
-            pass
-        assert [one.game for one in page.reveals] == ["g1"]
-        assert await host.stop() == 0
-    assert list(read_reveals(tmp_path)) == [reveal]
+        reveals = Reveals(tmp_path, "runner")
+        reveals.add([Reveal.of(game_spec("g1"))])
+        assert [one.game for one in (await ask()).reveals] == ["g1"]
+        reveals.close()
 
 
 async def test_streams_and_calls_share_a_port(reveals: Reveals) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 from tressette.record.reader import RecordError
+from tressette.record.whole import replace_file
 from tressette_bot.bots import REFERENCE_BOTS
 
 from tressette_tournament.check import checked, rehearsal
 from tressette_tournament.displays import display_for
-from tressette_tournament.folder import write
 from tressette_tournament.formats import FormatError
 from tressette_tournament.invocation import called
 from tressette_tournament.journal import JournalError
@@ -225,7 +225,7 @@ def _show_ending(runner: Runner, console: Console) -> None:
         a, b = (bot.name for bot in runner.tournament.bots)
         print_sprt(a, b, runner.test, console)
         data = json.dumps(sprt_as_json(a, b, runner.test), indent=2)
-        write(runner.folder / "sprt.json", data + "\n", 0o644)
+        replace_file(runner.folder / "sprt.json", data.encode() + b"\n")
     for preset, places in runner.placings():
         _say(console, f"{preset}: " + ", ".join(f"{place}. {bot}" for place, bot in places))
 
@@ -298,7 +298,7 @@ def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
 def _show(folder: Path, console: Console) -> None:
     """Write ratings.json and print the tables and where everything is."""
     pools = _rate((folder,), wanted=False)
-    write(folder / "ratings.json", json.dumps(as_json(pools), indent=2) + "\n", 0o644)
+    replace_file(folder / "ratings.json", json.dumps(as_json(pools), indent=2).encode() + b"\n")
     print_tables(pools, console)
     _say(console, f"Record, logs and ratings.json: {folder}")
 

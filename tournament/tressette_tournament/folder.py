@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
 import time
 import tomllib
@@ -35,6 +34,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tressette.record.decks import KEY_BYTES, event_commitment, public_event_key
+from tressette.record.whole import replace_file
 
 from tressette_tournament import run_lock
 from tressette_tournament.tournament_file import Format, Tournament, differences, dump
@@ -141,7 +141,7 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
                 "back, or choose another output"
             )
         event = _begin(tournament, folder)
-        write(path, text, 0o644)
+        replace_file(path, text.encode())
         return event
     kept = _read_text(path, "TOML", tomllib.loads)
     different = differences(kept, text)
@@ -162,7 +162,7 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
             )
         event = _extended(event)
     if kept != text:  # extended, or moved
-        write(path, text, 0o644)
+        replace_file(path, text.encode())
     return event
 
 
@@ -190,7 +190,7 @@ def open_keys(event: Event) -> None:
 def _change(folder: Path, changes: Mapping[str, object]) -> None:
     path = folder / "event.json"
     data = json.loads(path.read_text(encoding="utf-8"))
-    write(path, json.dumps({**data, **changes}, indent=2) + "\n", 0o644)
+    replace_file(path, _json({**data, **changes}))
 
 
 # --- stages ----------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def _write_event(event: Event) -> None:
         "revealed_sets": event.revealed_sets,
         "stages": [_stage_data(stage, opened=public) for stage in event.stages],
     }
-    write(event.folder / "event.json", json.dumps(data, indent=2) + "\n", 0o644)
+    replace_file(event.folder / "event.json", _json(data))
 
 
 def _stage_data(stage: Stage, *, opened: bool) -> dict[str, object]:
@@ -293,7 +293,7 @@ def _key(tournament: Tournament, folder: Path, stage: int, *, old: bool = False)
         if old or stage > len(kept):
             raise RunError(_key_missing(folder))
         kept.append(secrets.token_hex(KEY_BYTES))
-        write(path, "\n".join(kept) + "\n", 0o600)
+        replace_file(path, ("\n".join(kept) + "\n").encode(), 0o600)
     try:
         key = bytes.fromhex(kept[stage])
     except (IndexError, ValueError):
@@ -350,11 +350,5 @@ def _read_text(path: Path, kind: str, check: Callable[[str], Any]) -> str:
     return text
 
 
-def write(path: Path, text: str, mode: int) -> None:
-    """Make a file that after a crash is there as a whole or not at all."""
-    draft = path.with_name(path.name + ".new")
-    with open(draft, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+def _json(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, indent=2).encode() + b"\n"

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tressette.record.whole import sync_folder
+
 from tressette_tournament.formats import Fixture, Round
 
 
@@ -53,7 +55,7 @@ class Journal:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._end = _whole_lines(self._file)
         if new:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
     def write(self, first_round: int, rounds: Iterable[Round]) -> None:
         """Add rounds that are numbered from ``first_round``; they are on the disk when this returns.
@@ -117,11 +119,3 @@ def _whole_lines(file: int) -> int:
             return begin + found + 1
         end = begin
     return 0
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tressette.play.config import PlayConfig, policies_from
 from tressette.play.session import Seat, Session
 from tressette.record.game import GameSpec
+from tressette.record.whole import sync_folder
 from tressette.rules.accuse import Combination
 from tressette.rules.actions import Action, CallMonte, CallOut, Declare, Discard, PlayCard, Signal
 from tressette.rules.cards import parse_card
@@ -320,16 +321,8 @@ def save(folder: Path, data: Mapping[str, Any]) -> Path:
         os.link(temporary, path)  # unlike a rename this never replaces another server's
     finally:
         temporary.unlink()
-    _sync_folder(folder)
+    sync_folder(folder)
     return path
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Suspension:
@@ -354,7 +347,7 @@ class Suspension:
     def done(self) -> None:
         """All of it is under way again."""
         self.path.unlink()
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
 
     def put_back(self) -> None:
         """None of it is."""

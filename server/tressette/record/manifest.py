@@ -15,7 +15,6 @@ session a new one is written.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import orjson
 
 from tressette.record.reader import RecordError, numbered_lines, read_results
 from tressette.record.segments import COMPRESSED
+from tressette.record.whole import replace_file
 from tressette.record.writer import FIRST_PREV, MANIFEST, line_hash
 
 _SCHEMA: Final = 1
@@ -49,13 +49,7 @@ def write_manifest(folder: Path) -> dict[str, Any]:
         **_totals(folder),
         "files": {path.name: asdict(summary_of(path)) for path in _files(folder)},
     }
-    path = folder / MANIFEST
-    draft = path.with_name(path.name + ".new")
-    with draft.open("wb") as file:
-        file.write(orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    replace_file(folder / MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")
     return manifest
 
 

@@ -12,17 +12,17 @@ removed by it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
+
+from tressette.record.whole import DRAFT, replace_file
 
 COMPRESSED: Final = ".zst"
 """Added to the name of a segment that is compressed."""
 LEVEL: Final = 1
 """The zstd level. Measured on games of the reference bots: level 9 takes nine times as long and leaves 3 %
 less, since the hashes of the chain, two fifths of what is left, cannot be made smaller."""
-_DRAFT: Final = ".new"
 _CHUNK: Final = 1 << 16
 
 
@@ -118,28 +118,9 @@ def compress_segment(path: Path) -> Path:
     import zstandard
 
     target = compressed(path)
-    draft = target.with_name(target.name + _DRAFT)
-    packed = zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(path.read_bytes())
-    try:
-        with draft.open("wb") as file:
-            file.write(packed)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)  # the new name must be on the disk before the old one goes
+    replace_file(target, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(path.read_bytes()))
     path.unlink()
     return target
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Compressor:
@@ -161,7 +142,7 @@ class Compressor:
         self._warn = warn
         self._only = only
         self._warned: set[Path] = set()
-        for draft in folder.glob(f"tricks-{only or '*'}-*{COMPRESSED}{_DRAFT}"):
+        for draft in folder.glob(f"tricks-{only or '*'}-*{COMPRESSED}{DRAFT}"):
             draft.unlink(missing_ok=True)
 
     def step(self) -> int:

@@ -22,7 +22,6 @@ and then, in any order,
                        ``refused_to_start`` answers for its seats. Ignored if the game has started
 ``{"retired": [DECK, ...]}``
                        there will be no further games of these decks
-``{"reveal": [{...}]}`` the decks of these games are retired (``record.reveals.Reveal``): let everybody know
 ``{"stop": true}``     or the end of the input: stop now; games under way are cut off
 
 and it says
@@ -69,7 +68,7 @@ from tressette.play.commit import GroupCommit
 from tressette.play.config import ConfigError, PlayConfig, policies_from
 from tressette.play.session import Session
 from tressette.record.game import GameSpec
-from tressette.record.reveals import Reveal, Reveals
+from tressette.record.reveals import Reveals
 from tressette.record.segments import Compressor
 from tressette.record.writer import Record
 from tressette.rules.events import FaultKind
@@ -211,7 +210,6 @@ class Host:
         )
         # A game counts, and is reported, only once its result is on the disk.
         self._commit = GroupCommit(self._record, lambda result: self._say(finished=result))
-        self._reveals = Reveals(Path(config.folder), config.writer, on_failure=self._fail)
         self._arena = Arena(
             key=bytes.fromhex(config.key),
             config=play,
@@ -223,7 +221,7 @@ class Host:
             on_proven=self._proven,
             on_stale=lambda bot, process: self._say(stale={"bot": bot, "process": process}),
             fresh=config.isolation == "fresh",
-            reveals=self._reveals,
+            reveals=Reveals(Path(config.folder), config.writer),  # what the runner writes is found there
         )
         self._local = ArenaServer(
             self._arena, self._tokens.name_of, limits=_LOCAL_LIMITS, processes=self._tokens.process_of
@@ -260,7 +258,6 @@ class Host:
             servers = [server for server in (self._local, self._remote) if server is not None]
             await asyncio.gather(*(server.stop() for server in servers))
             self._record.close()
-            self._reveals.close()
 
     async def _listen(self) -> None:
         config = self._config
@@ -287,11 +284,7 @@ class Host:
             message = orjson.loads(line)
             if "stop" in message:
                 return
-            if "reveal" in message:
-                self._arena.reveal(map(Reveal.from_json, message["reveal"]))
-                await asyncio.to_thread(self._reveals.sync)
-            else:
-                self._take(message)
+            self._take(message)
 
     def _take(self, message: Mapping[str, Any]) -> None:
         arena = self._arena

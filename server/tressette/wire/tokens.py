@@ -43,6 +43,8 @@ from typing import Any, Final
 import orjson
 import structlog
 
+from tressette.record.whole import replace_file
+
 log = structlog.get_logger("tressette.tokens")
 
 PREFIX: Final = "tressette_"
@@ -260,29 +262,13 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-        os.fsync(descriptor)  # the new name of the file
     finally:
         os.close(descriptor)
 
 
 def _replace(path: Path, tokens: Sequence[Token]) -> None:
-    """Write the whole file beside itself and put it in its place."""
     lines = (
         orjson.dumps({"name": token.name, "created": token.created, "sha256": token.digest}) + b"\n"
         for token in tokens
     )
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if path.exists():
-                before = path.stat()
-                if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.write(b"".join(lines))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    replace_file(path, b"".join(lines), 0o600, keep_owner=True)
