@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -79,6 +80,18 @@ def test_a_run_at_work_in_words(tmp_path: Path, at_work: list[int]) -> None:
     assert any("g2 tressette-21: a, [b]" in line for line in lines)
     assert lines[-1].endswith(": a note")
     assert at_work == []
+
+
+@pytest.mark.usefixtures("at_work")
+def test_a_full_disk_is_told_though_the_runner_cannot_write_it_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_run(tmp_path)
+    assert "free on the disk" not in tressette("status", tmp_path).stdout
+    free = {tmp_path: 5000}
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free[path]))
+    lines = tressette("status", tmp_path).stdout.splitlines()
+    assert lines[1] == f"4 KiB are free on the disk of {tmp_path}: games stand still while there is no room"
 
 
 def test_a_killed_run_says_so_and_how_to_go_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ _LOOK_EVERY_S: Final = 0.1
 _STILL_AT_WORK: Final = 3
 _ALL: Final = 1_000_000
 _NOTES: Final = 5
+_LITTLE_ROOM: Final = 1 << 24
 
 
 @click.command("status")
@@ -164,6 +166,9 @@ def _lines(folder: Path, found: RunStatus, now: float) -> Iterator[str]:
         yield f"{kept['tournament']}: {found.state}{at} for {for_s}, as of {duration_text(now - updated)} ago"
     else:
         yield f"{kept['tournament']}: {found.state} since {when}{_again(folder, found)}"
+    # A runner that finds the disk full cannot write that down.
+    if holder is not None and (free := shutil.disk_usage(folder).free) < _LITTLE_ROOM:
+        yield f"{free >> 10} KiB are free on the disk of {folder}: games stand still while there is no room"
     if kept["reason"]:
         yield f"reason: {kept['reason']}"
     figures = found.figures(now)
