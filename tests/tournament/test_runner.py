@@ -614,6 +614,17 @@ async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
     assert not any(line["faults"] for line in results(runner.folder))
 
 
+@pytest.mark.parametrize("clock", ["[clock]\nmove_ms = 0", "[clock]\nmove_ms = 0\nbank_ms = 60000"])
+async def test_an_event_without_a_clock_is_warned_of(tmp_path: Path, clock: str) -> None:
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1)
+    file.write_text(file.read_text().replace("[clock]\nmove_ms = 30000", clock))
+    notes = Notes()
+    async with asyncio.timeout(60):
+        assert await Runner(loaded(file), notes).run() is Outcome.COMPLETE
+    warned = any("no clock: a bot that hangs holds its games" in text for text in notes.infos)
+    assert warned == ("bank_ms" not in clock)
+
+
 async def test_a_chatty_bot(tmp_path: Path) -> None:
     talks = "print('x' * 100_000)"
     chatty = script(tmp_path, "chatty", player(each_turn=talks))

@@ -106,7 +106,7 @@ def rehearsal(tournament: Tournament, output: Path, deal_sets: int) -> Tournamen
     )
     challengers = tuple(replace(bot, challenger=True) for bot in tournament.bots)
     clock = tournament.clock
-    if not clock.move_ms and not clock.bank_ms:
+    if not clock.runs:
         clock = replace(clock, move_ms=NO_CLOCK_MS)
     return replace(
         tournament,

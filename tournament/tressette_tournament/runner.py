@@ -200,6 +200,8 @@ class Runner:
         self._progress.begin(self._schedule.total_games, self._schedule.done_games)
         for text in (event.decks, *repeats.warnings(self.tournament)):
             self._progress.info(text)
+        if not self.tournament.clock.runs:
+            self._progress.info("no clock: a bot that hangs holds its games until somebody ends it")
         if event.ended is not None:
             self._end(event.ended)
         self._end_by_rule()

@@ -35,7 +35,8 @@ file". The keys, with their defaults::
     # beta = 0.05              # and the reverse
     # model = "logistic"       # what Elo means: or "normalized"
     [clock]
-    move_ms = 2000             # milliseconds for each decision; 0: no limit of its own
+    move_ms = 2000             # milliseconds for each decision; 0: no limit of its own, and with no bank
+                               # either a bot that hangs holds its games until somebody ends it
     bank_ms = 0                # drawn on when move_ms is used up
     increment_ms = 0           # added to the bank after each decision
     allowance_ms = 100         # most that is taken for the network
@@ -186,6 +187,11 @@ class Clock:
     bank_ms: int
     increment_ms: int
     allowance_ms: int
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is any limit to the time for a decision."""
+        return bool(self.move_ms or self.bank_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +432,7 @@ def _clock(section: Section) -> Clock:
         increment_ms=section.whole("increment_ms", 0, 0, 3_600_000),
         allowance_ms=section.whole("allowance_ms", 100, 0, 60_000),
     )
-    if clock.increment_ms and not clock.move_ms and not clock.bank_ms:
+    if clock.increment_ms and not clock.runs:
         section.problem("increment_ms", "no effect without move_ms or bank_ms")
     return clock
 
