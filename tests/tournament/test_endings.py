@@ -145,6 +145,7 @@ async def test_the_time_ends_the_event(tmp_path: Path) -> None:
     assert results(runner.folder) == lines
 
 
+@pytest.mark.slow
 def test_nothing_is_revealed_before_its_time(tmp_path: Path) -> None:
     """Decks of settled batches are, the keys are not, until the event is over."""
     file = event(tmp_path, TWO, deal_sets=60, concurrency=4, seed=None, lines="reveal_sets = 2\nwindow = 4")
@@ -218,6 +219,7 @@ def test_an_event_grows(
     assert kept(folder) == after
 
 
+@pytest.mark.slow
 def test_an_extended_run_that_is_killed_is_resumed(tmp_path: Path) -> None:
     file = event(tmp_path, TWO, seed=None)
     run(file)

@@ -92,6 +92,7 @@ def test_the_night_is_over_every_preset_that_can_be_rated() -> None:
 # --- each as it is ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_quick(desk: Desk) -> None:
     (run,) = head("quick")
     output = desk.run(run, timeout_s=100)
@@ -133,6 +134,7 @@ def _free_port() -> int:
         return int(server.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_remote(desk: Desk) -> None:
     # Only the port is another: that of the file may be in use on the machine of the test.
     file, port = desk.folder / "tournament" / "examples" / "remote.toml", str(_free_port())

@@ -24,7 +24,11 @@ def meetings(run: Path) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("instances", "preset"),
-    [(1, "tressette-due-duplicate"), (3, "tressette-due-duplicate"), (3, "tressette-21-duplicate")],
+    [
+        (1, "tressette-due-duplicate"),
+        (3, "tressette-due-duplicate"),
+        pytest.param(3, "tressette-21-duplicate", marks=pytest.mark.slow),
+    ],
 )
 def test_no_process_meets_a_deck_twice(tmp_path: Path, instances: int, preset: str) -> None:
     """Bots meet every deck four times each; processes are replaced as it takes, and none has failed."""

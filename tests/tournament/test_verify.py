@@ -227,6 +227,7 @@ def test_results_and_log_disagreeing_after_a_stop(folder: Path) -> None:
     assert "6 complete, 1 open" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_and_resumed_is_whole_at_every_moment(tmp_path: Path) -> None:
     """The same complaint with a real server, whose end is the roughest there is."""
     file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=60)
