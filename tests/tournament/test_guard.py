@@ -157,6 +157,50 @@ def test_nothing_survives_a_starter_that_is_killed(tmp_path: Path) -> None:
     until(lambda: not any(map(alive, family)), "the end of guard and sleeper", 5)
 
 
+# --- what leaves its group --------------------------------------------------------------------------
+
+DAEMONS = """
+    say(os.getpid())
+    for _ in range({count}):
+        if not os.fork():
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            os.closerange(0, 3)
+            say(os.getpid())
+            time.sleep({seconds})
+            os._exit(0)
+        os.wait()
+    time.sleep(600)
+"""
+"""Starts processes that have nothing to do with it any more: another parent and session, no open file."""
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans a new parent")
+
+
+@on_linux
+@pytest.mark.parametrize("killed", [False, True], ids=["the input closes", "it is killed"])
+def test_a_grandchild_in_a_session_of_its_own_ends_too(tmp_path: Path, killed: bool) -> None:
+    with guarded(tmp_path, *python(DAEMONS.format(count=1, seconds=600))) as process:
+        family = pids(tmp_path, 2)
+        assert all(map(alive, family))
+        if killed:
+            os.kill(family[0], signal.SIGKILL)
+            assert process.wait(10) == 128 + signal.SIGKILL
+        else:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(10)
+        until(lambda: not any(map(alive, family)), "the end of the family", 5)
+
+
+@on_linux
+def test_what_a_child_left_behind_and_has_ended_is_waited_for(tmp_path: Path) -> None:
+    with guarded(tmp_path, *python(DAEMONS.format(count=20, seconds=0))) as process:
+        child, *_ = pids(tmp_path, 21)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until(lambda: children.read_text().split() == [str(child)], "the last of them")
+
+
 # --- what it may use -------------------------------------------------------------------------------
 
 

@@ -4,8 +4,11 @@ Usage: ``python guard.py LOG LIMIT FOLDER NICE CPUS -- COMMAND...``
 
 The starter holds the other end of this process's standard input. When that closes, because the starter
 stopped or was killed, the command gets half a second to end by itself, then SIGTERM and, two seconds later,
-its whole process group SIGKILL. The half second is for a server that has lost the same starter: it must
-notice that before its bots leave, or it would count their leaving against them.
+it and all that it started SIGKILL. The half second is for a server that has lost the same starter: it must
+notice that before its bots leave, or it would count their leaving against them. When the command ends by
+itself, what it left behind is killed at once. On Linux that is found wherever it went, in sessions of its own
+too, since the guard is its new parent; elsewhere it is what stayed in the guard's process group.
+
 Everything the command prints goes to LOG, LIMIT bytes at most; the rest is read and dropped, so that a
 chatty command neither fills the disk nor blocks. The command runs in FOLDER. Exits with the command's own
 status, 128 more than the signal that ended it, or 127 if it cannot be started, which LOG then explains.
@@ -15,7 +18,7 @@ use, separated by commas (none: any). Both hold for the guard as well, so that t
 them. Where the system refuses, the command runs without, and LOG says so.
 
 The starter must give the guard a process group of its own, and should kill what is left of that group after
-the guard: a guard ends with its command and leaves alone what the command left behind.
+the guard, which may itself be killed.
 
 Uses only the standard library and is run by its path: a guard should start in an instant.
 """
@@ -23,6 +26,7 @@ Uses only the standard library and is run by its path: a guard should start in a
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -34,6 +38,7 @@ from typing import IO
 _HEAD_START_S = 0.5
 _PATIENCE_S = 2.0
 _CANNOT_START = 127
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def _confine(nice: int, cpus: set[int]) -> list[str]:
@@ -76,7 +81,47 @@ def _copy(source: IO[bytes], log: Path, limit: int) -> None:
             left -= min(left, len(chunk))
 
 
-def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -> None:
+def _adopt() -> bool:
+    """Become the parent of whatever the command leaves behind. False where the system cannot do that."""
+    try:
+        return ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0 and hasattr(os, "waitid")
+    except AttributeError:  # no Linux
+        return False
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    """The status of the command when it ends; what it leaves behind meanwhile is waited for too."""
+    with contextlib.suppress(ChildProcessError):  # the other thread has been told already
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) and ended.si_pid != child.pid:
+            os.waitpid(ended.si_pid, 0)
+    return child.wait()
+
+
+def _kill_children() -> None:
+    """Kill this process's children, and theirs as they become its own, until there are none."""
+    spared = set[int]()
+    while found := set(_children()) - spared:
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            except PermissionError:  # it has become another user
+                spared.add(pid)
+        for pid in found - spared:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    found: list[int] = []
+    for of_thread in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found += map(int, of_thread.read_text().split())
+    return found
+
+
+def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event, adopts: bool) -> None:
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 4096):
             pass  # nothing is expected; only the end of it matters
@@ -86,7 +131,9 @@ def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_PATIENCE_S)
-    # The group holds this guard, the command, and whatever the command left behind.
+    if adopts:
+        _kill_children()
+    # The group holds this guard, the command, and what the command left behind in it.
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
@@ -95,6 +142,7 @@ def main(arguments: list[str]) -> int:
     log, limit, folder, nice, cpus, _, *command = arguments
     if refused := _confine(int(nice), {int(cpu) for cpu in cpus.split(",") if cpu}):
         _note(Path(log), refused)
+    adopts = _adopt()
     try:
         child = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -104,14 +152,16 @@ def main(arguments: list[str]) -> int:
         return _CANNOT_START
     assert child.stdout is not None
     ending = threading.Event()
-    ender = threading.Thread(target=_end_with_starter, args=(child, ending), daemon=True)
+    ender = threading.Thread(target=_end_with_starter, args=(child, ending, adopts), daemon=True)
     ender.start()
     copier = threading.Thread(target=_copy, args=(child.stdout, Path(log), int(limit)), daemon=True)
     copier.start()
-    status = child.wait()
-    copier.join(_PATIENCE_S)
+    status = _wait(child) if adopts else child.wait()
     if ending.is_set():
         ender.join()  # it ends this process too; leaving before it would spare what the command started
+    if adopts:
+        _kill_children()
+    copier.join(_PATIENCE_S)
     return status if status >= 0 else 128 - status
 
 
