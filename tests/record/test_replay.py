@@ -119,6 +119,22 @@ def test_a_result_without_tricks_is_refused(tmp_path: Path) -> None:
         list(read_games(tmp_path))
 
 
+def test_a_result_belongs_to_the_lines_of_its_own_writer(tmp_path: Path) -> None:
+    """A server takes games up, cannot listen and puts them back: the next begins the same attempt."""
+    rules = PRESETS["tressette-due-duplicate"]
+    events = random_record(tmp_path, {"g": rules})["g"]
+    whole = tmp_path / "tricks-0001-0001.jsonl"
+    begun = b"".join(whole.read_bytes().splitlines(keepends=True)[:3])
+    for kind in ("results", "tricks"):
+        for path in list(tmp_path.glob(f"{kind}-0001*")):
+            path.rename(path.with_name(path.name.replace("0001", "0002", 1)))
+    whole.write_bytes(begun)
+    (tmp_path / "results-0001.jsonl").touch()
+    (game,) = read_games(tmp_path)
+    assert replay_game(game) == events
+    assert {path.name for path in game.files} == {"tricks-0002-0001.jsonl", "results-0002.jsonl"}
+
+
 def test_the_command_lists_shows_and_explains(tmp_path: Path) -> None:
     random_record(tmp_path, {"one": PRESETS["tressette-21-duplicate"], "two": resolve("ciapano-trio")})
     run = CliRunner().invoke

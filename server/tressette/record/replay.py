@@ -75,42 +75,56 @@ class RecordedGame:
 def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[RecordedGame]:
     """The committed games of a folder, as they become complete.
 
-    Holds the text of the results (under a kilobyte each) and the games under way in memory, no more. Raises
-    DamagedRecord for a line that belongs to no game or is of no known kind, ReplayDiffers for a result
+    A result belongs to the lines of its own writer: another one may have begun the same attempt, where a
+    server that took suspended games up could not go on with them and put them back.
+
+    Holds the text of one writer's results (under a kilobyte each) and the games under way in memory, no more.
+    Raises DamagedRecord for a line that belongs to no game or is of no known kind, ReplayDiffers for a result
     without its lines.
     """
-    results = {
-        # Copied, since what orjson returns keeps a buffer of several kilobytes.
-        game_of(path, line["seq"], line): (path, memoryview(orjson.dumps(line)).tobytes())
-        for path in result_files(folder)
-        for line in read_lines(path, torn)
-    }
-    for paths in segments(folder).values():
-        open_games: dict[tuple[str, int], RecordedGame] = {}
-        for path in paths:
-            for number, line in enumerate(read_lines(path, torn), start=1):
-                kind = line.get("kind")
-                if kind == SEGMENT:
-                    continue
-                key = game_of(path, number, line)
-                if kind == "match":
-                    result = orjson.loads(results[key][1]) if key in results else None
-                    open_games[key] = RecordedGame(line, result=result, files=[path])
-                    continue
-                if key not in open_games or kind not in ("trick", "deal", "void", "cut"):
-                    raise DamagedRecord(path, number, f"a {kind!r} line outside any game")
-                game = open_games[key]
-                game.lines.append(line)
-                game.files.append(path)
-                if game.played_out:
-                    game.files.append(results.pop(key)[0])
-                    yield open_games.pop(key)
-        for key, game in open_games.items():
-            if game.result is not None:
+    missing: list[str] = []
+    tricks = segments(folder)
+    results = {path.stem.removeprefix("results-"): path for path in result_files(folder)}
+    for writer in sorted({*tricks, *results}):
+        yield from _games_of(results.get(writer), tricks.get(writer, []), torn, missing)
+    for game in missing:
+        raise ReplayDiffers(game, "has a result but no tricks")
+
+
+def _games_of(
+    results_file: Path | None, tricks: Sequence[Path], torn: list[str] | None, missing: list[str]
+) -> Iterator[RecordedGame]:
+    """The committed games of one writer; those that have a result and no lines are added to ``missing``."""
+    results: dict[tuple[str, int], tuple[Path, bytes]] = {}
+    if results_file is not None:
+        for line in read_lines(results_file, torn):
+            # Copied, since what orjson returns keeps a buffer of several kilobytes.
+            text = memoryview(orjson.dumps(line)).tobytes()
+            results[game_of(results_file, line["seq"], line)] = results_file, text
+    open_games: dict[tuple[str, int], RecordedGame] = {}
+    for path in tricks:
+        for number, line in enumerate(read_lines(path, torn), start=1):
+            kind = line.get("kind")
+            if kind == SEGMENT:
+                continue
+            key = game_of(path, number, line)
+            if kind == "match":
+                result = orjson.loads(results[key][1]) if key in results else None
+                open_games[key] = RecordedGame(line, result=result, files=[path])
+                continue
+            if key not in open_games or kind not in ("trick", "deal", "void", "cut"):
+                raise DamagedRecord(path, number, f"a {kind!r} line outside any game")
+            game = open_games[key]
+            game.lines.append(line)
+            game.files.append(path)
+            if game.played_out:
                 game.files.append(results.pop(key)[0])
-                yield game
-    for game_id, _ in results:
-        raise ReplayDiffers(game_id, "has a result but no tricks")
+                yield open_games.pop(key)
+    for key, game in open_games.items():
+        if game.result is not None:
+            game.files.append(results.pop(key)[0])
+            yield game
+    missing += [game for game, _ in results]
 
 
 def replay_game(game: RecordedGame, decks: DeckSource | None = None) -> list[Event]:
