@@ -6,6 +6,7 @@ Each run costs a second or two for starting processes, so tests share the uninte
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -15,7 +16,7 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -41,6 +42,8 @@ from support.runs import (
 )
 from tressette.record.reader import read_lines
 from tressette.record.segments import raw_lines
+from tressette_tournament.formats import Round
+from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import HostFailed, LocalHost
 from tressette_tournament.processes import log_of
 from tressette_tournament.ratings import rate
@@ -740,6 +743,29 @@ def swiss(folder: Path, deal_sets: int) -> Path:
         "slow": script(folder, "slow", player(each_turn=SLOWLY)),
     }
     return event(folder, bots, deal_sets=deal_sets, lines='format = "swiss"\nrounds = 3')
+
+
+async def test_a_round_for_which_the_disk_has_no_room_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, refused = Journal.write, 0
+
+    def full(self: Journal, first_round: int, rounds: Iterable[Round]) -> None:
+        nonlocal refused
+        if first_round == 1 and refused < 2:
+            refused += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, first_round, rounds)
+
+    monkeypatch.setattr(Journal, "write", full)
+    outcome, notes, runner = await play(swiss(tmp_path, 1))
+    assert outcome is Outcome.COMPLETE
+    assert refused == 2
+    assert len(list(read_rounds(runner.folder / "journal.jsonl"))) == 3
+    assert [note for note in notes.notes if "room" in note] == [
+        "no game is begun until there is room: [Errno 28] No space left on device",
+        "there is room again: games are begun",
+    ]
 
 
 @pytest.mark.timeout(900)

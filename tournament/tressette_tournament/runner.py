@@ -30,7 +30,7 @@ from tressette.record.decks import deck_name, deck_seed, game_salt
 from tressette.record.game import GameSpec
 from tressette.record.manifest import read_manifest, write_manifest
 from tressette.record.reader import begun_attempts, seconds_played
-from tressette.record.writer import free_writer
+from tressette.record.writer import NO_ROOM, free_writer
 from tressette.rules.events import FaultKind
 from tressette.rules.ruleset import RuleSet
 
@@ -48,11 +48,13 @@ from tressette_tournament.retirement import Retirement
 from tressette_tournament.schedule import Game, Schedule
 from tressette_tournament.sprt import SequentialTest
 from tressette_tournament.standings import rate_now_and_then
-from tressette_tournament.tournament_file import Format, Tournament
+from tressette_tournament.tournament_file import Bot, Format, Tournament
 
 LATE_S: Final = 30.0
 """How long a bot may take to connect before it is named as missing (the run goes on waiting)."""
 _LOOK_EVERY_S: Final = 0.2
+_RETRY_S: Final = 1.0
+"""How often it is seen whether there is room, at least."""
 
 __all__ = ["Outcome", "RunError", "Runner"]
 
@@ -307,8 +309,7 @@ class Runner:
             await self._assemble()
         while True:
             while not self._stopping and len(self._out) < self.tournament.concurrency:
-                self._end_by_rule()
-                game = self._schedule.issue()
+                game = await self._next_game()
                 if game is None:
                     break
                 self._ending.issued(game)
@@ -327,6 +328,31 @@ class Runner:
                 return
             await self._changed.wait()
             self._changed.clear()
+
+    async def _next_game(self) -> Game | None:
+        """The next game to play, None if there is none now. What follows for the folder is written before it
+        begins: where there is no room for that it waits, as the server does, but not for longer than until
+        told to stop; games under way go on."""
+        noted = False
+        while not self._stopping:
+            try:
+                self._end_by_rule()
+                game = self._schedule.issue()
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                if not noted:
+                    self._progress.note(f"no game is begun until there is room: {error}")
+                noted = True
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_RETRY_S):
+                        await self._changed.wait()
+                self._changed.clear()
+            else:
+                if noted:
+                    self._progress.note("there is room again: games are begun")
+                return game
+        return None
 
     async def _assemble(self) -> None:
         """Wait for the launched bots, each as long as it may take to start: a ladder chooses among those that
