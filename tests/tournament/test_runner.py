@@ -578,8 +578,10 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
     sleeper = script(tmp_path, "sleeper", "import time; time.sleep(600)")
     file = event(tmp_path, {"a": "first_legal", "asleep": sleeper, "c": "first_legal"}, deal_sets=1)
 
+    ahead_s = 0.0
+
     class Impatient(Notes):
-        """Calls the bot late once the others have played, and lost once it was called late."""
+        """Calls the bot late once the others have played, and has it away for too long after that."""
 
         def finished(self, result: GameResult) -> None:
             super().finished(result)
@@ -587,11 +589,12 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
                 runner.late_s = 0
 
         def note(self, text: str) -> None:
+            nonlocal ahead_s
             super().note(text)
-            runner.away_s = 0
+            ahead_s = runner.away_s
 
     notes = Impatient()
-    runner = Runner(loaded(file), notes)
+    runner = Runner(loaded(file), notes, clock=lambda: time.monotonic() + ahead_s)
     async with asyncio.timeout(60):
         assert await runner.run() is Outcome.INCOMPLETE
     assert len(results(runner.folder)) == 2
@@ -615,6 +618,27 @@ async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
     assert any("bot late has 0 of the 1 connections" in note for note in notes.notes)
     assert len(notes.notes) == len(set(notes.notes)) <= 2, "each is named once"
     assert not any(line["faults"] for line in results(runner.folder))
+
+
+async def test_a_bot_may_take_longer_to_start_than_others_may_be_away(tmp_path: Path) -> None:
+    ahead_s = 0.0
+
+    class Slow(Notes):
+        """Has more time pass than a bot may be away, but less than the start of this one may take."""
+
+        def note(self, text: str) -> None:
+            nonlocal ahead_s
+            super().note(text)
+            ahead_s = runner.away_s + 1
+
+    limits = dict.fromkeys(("a", "late"), "start_limit_s = 600")
+    late = script(tmp_path, "late", player(before="time.sleep(1)"))
+    file = event(tmp_path, {"a": "first_legal", "late": late}, of_bots=limits)
+    runner = Runner(loaded(file), Slow(), clock=lambda: time.monotonic() + ahead_s)
+    runner.late_s = 0
+    async with asyncio.timeout(60):
+        assert await runner.run() is Outcome.COMPLETE, runner.lost
+    assert ahead_s
 
 
 @pytest.mark.parametrize("clock", ["[clock]\nmove_ms = 0", "[clock]\nmove_ms = 0\nbank_ms = 60000"])

@@ -74,8 +74,8 @@ class Runner:
 
     lost: the bots that take part no more, and why; left_out: games without a result because of them.
     failures: of processes, by bot; ended: why a stop rule has ended the event, or empty. test: of an
-    SPRT, once ``run`` has begun. late_s: as LATE_S; away_s: how long a
-    bot may be away; both may be changed.
+    SPRT, once ``run`` has begun. late_s: as LATE_S; away_s: how long a bot may be away that is not starting;
+    both may be changed.
     """
 
     def __init__(
@@ -518,7 +518,7 @@ class Runner:
     async def _watch_connections(self) -> None:
         """Name bots that are late, and give up those that stay away: games would wait for them for ever."""
         named: set[str] = set()
-        limits = {bot.name: bot.start_limit_s for bot in self.tournament.bots if bot.remote}
+        bots = {bot.name: bot for bot in self.tournament.bots}
         ladder = self.tournament.format is Format.LADDER
         while True:
             await self._sleep(_LOOK_EVERY_S)
@@ -527,9 +527,7 @@ class Runner:
                 logs = ", ".join(map(str, self._logs_of(bot)))
                 output = f" Output: {logs}" if logs else ""
                 state = f"bot {bot} has {self._connected[bot]} of the {self._needed} connections it needs"
-                limit = self.away_s
-                if bot not in self._seen:
-                    limit = limits.get(bot, limit)
+                limit = self._patience(bots[bot])
                 if (ladder and not self.ended) or bot in self.lost:
                     continue
                 if now - since >= limit:
@@ -538,6 +536,12 @@ class Runner:
                 elif now - since >= self.late_s and bot not in named:
                     named.add(bot)
                     self._progress.note(f"{state}; the run waits for it.{output}")
+
+    def _patience(self, bot: Bot) -> float:
+        """For how many seconds a bot may be away: one that is launched for as long as a start may take it."""
+        if not bot.remote:
+            return max(self.away_s, bot.start_limit_s)
+        return self.away_s if bot.name in self._seen else bot.start_limit_s
 
     # -- ratings --------------------------------------------------------------------------------
 
