@@ -449,6 +449,20 @@ def test_a_cut_leaves_the_intervals_inside_its_groups() -> None:
     assert [bot.interval.kind for bot in table.bots] == [Kind.AT_LEAST] * 2 + [Kind.AT_MOST] * 2
 
 
+def test_a_bot_with_few_decks_leaves_its_group_the_bounds_that_it_had() -> None:
+    outcomes = [WON, LOST, DREW, WON, LOST]
+    games = [game(i, "A B", outcomes[i % 5]) for i in range(20)]
+    games += [game(i, pair, WON) for i in range(20) for pair in ("A L", "B L")]
+    games += [game(i, "A N", outcome) for i, outcome in enumerate((WON, LOST, DREW))]
+    found = {bot: (rated.interval.kind, rated.interval.decks) for bot, rated in bots(games).items()}
+    assert found == {
+        "A": (Kind.AT_LEAST, 20),
+        "B": (Kind.AT_LEAST, 20),
+        "N": (Kind.NONE, 3),
+        "L": (Kind.AT_MOST, 20),
+    }
+
+
 def test_a_bot_between_two_cuts_has_no_interval() -> None:
     table = component([game(i, pair, WON) for i in range(20) for pair in ("A B", "B C", "A C")])
     assert [bot.interval.kind for bot in table.bots] == [Kind.AT_LEAST, Kind.NONE, Kind.AT_MOST]

@@ -192,8 +192,9 @@ class Fit:
     leverage: Floats
     seen: Bools
 
-    def contrast(self, coefficients: Floats) -> Contrast:
-        """``coefficients`` . ratings (B). A single 1 compares that bot with the mean."""
+    def contrast(self, coefficients: Floats, measured: Bools | None = None) -> Contrast:
+        """``coefficients`` . ratings (B). A single 1 compares that bot with the mean. measured: the bots (B)
+        whose decks limit those of the contrast, by default all that are in it; those of a mean need not."""
         evidence = self.evidence
         largest = np.abs(self.leverage).max(axis=1)
         bears = np.abs(self.leverage @ coefficients) > _NO_LEVERAGE * largest
@@ -201,7 +202,7 @@ class Fit:
         if not bears.all():
             contributes[evidence.deck[bears[evidence.row]]] = True
         influence = (self.influence @ coefficients)[contributes]
-        rarest = self.seen[:, coefficients != 0].sum(axis=0).min()
+        rarest = self.seen[:, coefficients != 0 if measured is None else measured].sum(axis=0).min()
         return Contrast(float(self.elo @ coefficients), influence, min(int(rarest), len(influence)))
 
 

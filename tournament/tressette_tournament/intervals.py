@@ -164,17 +164,19 @@ class Comparisons:
             return elo_interval(self.fit.contrast(own))
         x = self.fit.evidence.x != 0
         decks = self._decks(x[:, group].any(axis=1) & x[:, ~group].any(axis=1))
+        top, bottom = bool(self.above[bot].all()), bool(self.above[:, bot].all())
+        if decks < MIN_DECKS or not (top or bottom):
+            return Interval(None, None, decks)
         inside = Interval(0.0, 0.0, decks)
         if group.sum() > 1:
-            inside = elo_interval(self.fit.contrast(own - group / group.sum()))
-        if decks < MIN_DECKS:
-            return Interval(None, None, decks)
+            # The others are no more than a mean here: one with few decks must not leave all without a bound.
+            inside = elo_interval(self.fit.contrast(own - group / group.sum(), measured=own != 0))
         bound = float((~group).mean()) * bound_across_cut(decks)
-        if self.above[bot].all() and inside.low is not None:
+        if top and inside.low is not None:
             return Interval(inside.low + bound, None, decks)
-        if self.above[:, bot].all() and inside.high is not None:
+        if bottom and inside.high is not None:
             return Interval(None, inside.high - bound, decks)
-        return Interval(None, None, decks)
+        return Interval(None, None, min(decks, inside.decks))
 
     def difference(self, bot: int, other: int) -> tuple[Interval, float | None]:
         """Interval of bot's rating minus other's, and LOS: the probability, 0 to 1, that it is positive.
