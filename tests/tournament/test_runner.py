@@ -21,9 +21,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.disks import Disk, disk
+from support.recorded import spec_of
 from support.runs import (
     Bots,
     CommandRun,
@@ -42,6 +44,8 @@ from support.runs import (
 )
 from tressette.record.reader import read_lines
 from tressette.record.segments import raw_lines
+from tressette.rules.presets import PRESETS
+from tressette.wire.host import HostConfig
 from tressette_tournament.formats import Round
 from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import HostFailed, LocalHost
@@ -721,6 +725,22 @@ async def test_a_killed_server_is_named_and_the_run_resumed(tmp_path: Path) -> N
 
 async def test_a_host_that_was_never_started_can_be_stopped(tmp_path: Path) -> None:
     await LocalHost(tmp_path / "log", lambda _: None).stop()
+
+
+async def test_the_last_messages_of_a_server_are_handed_on_when_nobody_waits_for_its_end(
+    tmp_path: Path,
+) -> None:
+    messages: list[dict[str, Any]] = []
+    host = LocalHost(tmp_path / "log", messages.append)
+    await host.start(HostConfig(str(tmp_path / "run"), "0001", bytes(32).hex()).to_json())
+    failed = asyncio.create_task(host.failed())
+    await asyncio.sleep(0)
+    failed.cancel()
+    await asyncio.gather(failed, return_exceptions=True)
+    host.play(spec_of(PRESETS["tressette-due-duplicate"], "p0-l0-s0-g0"))
+    host.cancel("p0-l0-s0-g0")
+    await host.stop()
+    assert messages == [{"cancelled": "p0-l0-s0-g0"}]
 
 
 async def test_a_server_that_does_not_start(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ class LocalHost:
         """Wait for the process to end by itself; raises HostFailed when it does, or what ``on_message``
         has raised."""
         assert self._reader is not None
-        await self._reader
+        # Not awaited itself: when this is cancelled it is to hand on what comes until the process is gone.
+        await asyncio.wait((self._reader,))
+        self._reader.result()
         raise self._failure("the server ended by itself")
 
     async def stop(self) -> None:
