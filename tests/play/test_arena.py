@@ -102,7 +102,7 @@ async def test_the_least_busy_session_of_a_bot_is_taken() -> None:
 async def test_a_bot_that_drains_finishes_and_starts_nothing() -> None:
     table = Table()
     players = table.sit(game_spec("last"))
-    players[0].session.draining = True
+    table.arena.drains(players[0].session)
     table.arena.submit(game_spec("next"))
     await settle()
     table.finish()
@@ -138,6 +138,19 @@ async def test_comings_and_goings_are_told() -> None:
     player.leave()  # grpc may tell twice
     assert seen == [("a", True), ("a", False)]
     assert table.arena.sessions == {}
+
+
+async def test_that_a_session_takes_no_more_is_told_when_it_drains_and_not_again() -> None:
+    seen: list[tuple[str, bool]] = []
+    table = Table()
+    table.arena = Arena(KEY, on_session=lambda session, is_open: seen.append((session.name, is_open)))
+    player = table.player("a")
+    for _ in range(2):
+        table.arena.drains(player.session)
+        assert seen == [("a", True), ("a", False)]
+    assert player.session in table.arena
+    player.leave()
+    assert seen == [("a", True), ("a", False)]
 
 
 async def test_a_lost_session_is_played_for_and_others_are_not_held_up() -> None:

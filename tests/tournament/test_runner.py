@@ -612,6 +612,35 @@ async def test_a_bot_that_never_connects(tmp_path: Path) -> None:
     assert log in lost
 
 
+DRAINER = """
+import asyncio, os
+import grpc
+from tressette.v1.arena_service_pb2 import Drain, Hello, PlayRequest
+from tressette.v1.arena_service_pb2_grpc import ArenaServiceStub
+
+async def main():
+    async with grpc.aio.insecure_channel(os.environ["TRESSETTE_ADDRESS"]) as channel:
+        call = ArenaServiceStub(channel).Play()
+        hello = Hello(token=os.environ["TRESSETTE_TOKEN"], min_protocol=1, max_protocol=1)
+        await call.write(PlayRequest(hello=hello))
+        await call.write(PlayRequest(drain=Drain()))
+        while await call.read() is not grpc.aio.EOF:
+            pass
+
+asyncio.run(main())
+"""
+
+
+async def test_a_bot_that_drains_and_stays_holds_nobody_up(tmp_path: Path) -> None:
+    bots: Bots = {"a": "first_legal", "b": "random", "drains": script(tmp_path, "drains", DRAINER)}
+    file = event(tmp_path, bots, deal_sets=8, concurrency=2, sections="[server]\naway_s = 1")
+    file.write_text(file.read_text().replace("[[bots]]", "[[bots]]\nstart_limit_s = 5"))
+    outcome, _, runner = await play(file)
+    assert outcome is Outcome.INCOMPLETE
+    assert set(runner.lost) == {"drains"}
+    assert len(results(runner.folder)) == 16
+
+
 async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
     late = script(tmp_path, "late", player(before="time.sleep(1)"))
     notes = Notes()

@@ -59,7 +59,8 @@ class Arena:
     ``key`` is the secret from which handles and bot seeds are drawn. ``clock`` gives seconds and never
     goes back; while it stands still, no time is up, neither that of a turn nor a grace period.
     ``on_finished`` hears of each game after its result line was written (not synced), ``on_session`` of each
-    session that comes (True) or leaves for good (False), ``on_proven`` of each that has played its first game
+    session that comes (True) and, once, that it gets no new game any more: its bot drains or leaves for good
+    (False); ``on_proven`` of each that has played its first game
     to the end. ``grace_s`` is how long a session is kept without a link. With ``fresh`` no launched process
     meets a deck twice; ``on_stale`` then gets the bot and the id of each process that has to be replaced.
     ``reveals`` keeps the decks that are revealed.
@@ -96,6 +97,7 @@ class Arena:
         self._ended = asyncio.Event()  # a game has; see until_idle
         self._by_token_hash: dict[str, Session] = {}
         self._token_hashes: dict[Session, str] = {}
+        self._taking_games: set[Session] = set()
         # Restored sessions whose bots are not back, and the turns that they had been sent: no clock runs.
         self._away: dict[Session, list[tuple[Seat, float]]] = {}
         self._grace: dict[Session, asyncio.TimerHandle] = {}
@@ -155,6 +157,7 @@ class Arena:
         self.sessions.setdefault(session.name, []).append(session)
         self._by_token_hash[hashed] = session
         self._token_hashes[session] = hashed
+        self._taking_games.add(session)
         if self._on_session is not None:
             self._on_session(session, True)
         if self._isolation is not None:
@@ -165,6 +168,17 @@ class Arena:
         """A bot has other sessions than before."""
         self.waiting.sessions(bot)
         self._fill_soon()
+
+    def drains(self, session: Session) -> None:
+        """A bot wants no new game on a session; those under way go on."""
+        session.draining = True
+        self._takes_no_more(session)
+
+    def _takes_no_more(self, session: Session) -> None:
+        if session in self._taking_games:
+            self._taking_games.remove(session)
+            if self._on_session is not None:
+                self._on_session(session, False)
 
     def __contains__(self, session: Session) -> bool:
         """Whether a session is here, attached or not."""
@@ -231,8 +245,7 @@ class Arena:
         session.seats.clear()
         session.news = []  # the stream may be there still, where the process is known to have ended
         self._answer_for_deserters()
-        if self._on_session is not None:
-            self._on_session(session, False)
+        self._takes_no_more(session)
         self._changed(session.name)
 
     def _answer_for_deserters(self, all_at_once: bool = False) -> None:

@@ -27,7 +27,8 @@ and then, in any order,
 and it says
 
 ``{"session": {"bot": BOT, "process": ID, "session": ID, "version": TEXT, "label": TEXT, "open": BOOL}}``
-                       when a bot comes or leaves for good
+                       when a bot comes, and once when that session gets no new games any more: the bot drains
+                       or leaves for good
 ``{"proven": {"bot": BOT, "process": ID}}``
                        when a launched process has played its first game to the end
 ``{"stale": {"bot": BOT, "process": ID}}``

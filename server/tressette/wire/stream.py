@@ -292,7 +292,7 @@ class Stream:
         elif kind == "goodbye":
             return False
         elif kind == "drain":
-            self.session.draining = True
+            self._arena.drains(self.session)
         elif kind == "hello":
             raise Refusal(arena_pb.ERROR_REASON_HELLO_REPEATED, "a session has one Hello")
         elif kind is None:
