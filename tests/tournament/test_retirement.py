@@ -86,3 +86,14 @@ async def test_the_rest_waits_until_it_is_settled(an_event: Event) -> None:
     assert revealed(an_event) == Counter(game for game in GAMES if "-s0-" in game)
     assert told[0] == told[1]
     assert len(told[0]) == 1
+
+
+async def test_a_ladder_may_have_millions_of_meetings(an_event: Event) -> None:
+    """Each of them is a round: 65,536 of them are an hour of quick bots."""
+    games = [f"p0-r{number}-l0-s{number}-g0" for number in (65_535, 65_536, 5_000_000)]
+    work = retirement(an_event, settled=0)
+    for game in games:
+        work.played(game)
+    await work.reveal_all()
+    work.close()
+    assert revealed(an_event).keys() == {*GAMES, *games}

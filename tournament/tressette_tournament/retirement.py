@@ -4,7 +4,7 @@ Decks retire in batches of ``reveal_sets`` set numbers: once every game of them 
 commitment of each game is written to ``reveals-*.jsonl``, from where the server answers whoever asks. How far
 that has gone is kept in the folder; a batch whose end was cut off is written again, which harms nothing.
 
-Memory: 9 bytes for each game that is not revealed, about 100 for each set number.
+Memory: 11 bytes for each game that is not revealed, about 100 for each set number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament.folder import Event, say_revealed
 
-_PACKED: Final = struct.Struct(">HHIB")
+_PACKED: Final = struct.Struct(">HIIB")
 """Preset, round, line-up and game; the set number is that under which it is kept."""
 _AT_ONCE: Final = 500
 """Games that are revealed before others get their turn."""
