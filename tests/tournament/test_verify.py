@@ -247,6 +247,66 @@ def test_a_run_that_was_killed_and_resumed_is_whole_at_every_moment(tmp_path: Pa
         finish(file)  # nothing is left to play, and so the record stays as it is
 
 
+SWAPPED = {"a": "b", "b": "a"}
+
+
+def swapped(line: Line) -> Line:
+    """A game that one bot has won, in the record as one that the other has."""
+    if line["game"] == "p0-l0-s0-g0" and line["kind"] in ("match", "game"):
+        line["bots"] = [SWAPPED[bot] for bot in line["bots"]]
+        if line["kind"] == "game":
+            line["sides"] = [[SWAPPED[bot] for bot in side] for side in line["sides"]]
+    return line
+
+
+def made_complete(line: Line) -> Line | None:
+    """A deal set without one of its games, as if it had been played without it."""
+    if line["game"] == "p0-l0-s0-g0":
+        return None
+    return line | {"set_size": 1} if (line["game"], line["kind"]) == ("p0-l0-s0-g1", "game") else line
+
+
+def renamed(line: Line) -> Line:
+    """A game that was never to be played."""
+    return line | {"game": "p0-l0-s7-g0"} if line["game"] == "p0-l0-s1-g0" else line
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (swapped, "game p0-l0-s0-g0: bots is ['b', 'a'], ['a', 'b'] in the schedule"),
+        (made_complete, "game p0-l0-s0-g1: set_size is 1, 2 in the schedule"),
+        (renamed, "game p0-l0-s7-g0: it is not in the schedule"),
+    ],
+)
+def test_a_game_that_is_not_as_scheduled(
+    played: Path, tmp_path: Path, change: Callable[[Line], Line | None], expected: str
+) -> None:
+    """Each of these is sound by the rules, chained, and confirmed by a manifest."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, change)
+    renew(folder)
+    assert any(expected in text for text in errors(folder))
+
+
+@pytest.mark.parametrize("text", ["no toml", "bots = 3", "[[bots]]\nbot = []", "bots = []"])
+def test_a_schedule_that_cannot_be_made_again_is_told(played: Path, tmp_path: Path, text: str) -> None:
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    (folder / "tournament.toml").write_text(text)
+    (found,) = errors(folder)
+    assert "its schedule cannot be made again: " in found
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two deal sets."""
+    folder = tmp_path_factory.mktemp("played")
+    run = finish(event(folder, {"a": "random", "b": "first_legal"}, deal_sets=2))
+    assert "schedule   4 games compared with it" in verify(run.folder).stdout
+    return run.folder
+
+
 def test_a_game_with_two_results(folder: Path) -> None:
     data = [json.loads(raw) for raw in raw_lines(folder / RESULTS)]
     again = next(line for line in data if line["game"] == "p0-l0-s0-g1")

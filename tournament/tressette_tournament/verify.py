@@ -1,9 +1,10 @@
 """``tressette verify``: whether the record of a run is whole, and says what happened.
 
 What is checked, each on its own: the chain of every file, and its last line by the closing manifest; every
-game played again by the rules, down to points, ranks and faults of its result; every game once and every deal
-set no larger than it should be; the hands, where decks are revealed or the event key is at hand, by the deck
-seeds; the ratings, computed again from the results. Source: the tournament design, "The record".
+game played again by the rules, down to points, ranks and faults of its result; every game once, with the bots
+in the seats and as many games in its deal set as the schedule of the run has; the hands, where decks are
+revealed or the event key is at hand, by the deck seeds; the ratings, computed again from the results. Source:
+the tournament design, "The record".
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tressette.record.segments import segments
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import GameResult, read
+from tressette_tournament.scheduled import Scheduled
 
 ELO_TOLERANCE: Final = 0.01
 """By how much two ratings, errors or bounds in Elo may differ and be the same."""
@@ -40,7 +42,8 @@ _IN_ELO: Final = frozenset({"rating", "error", "difference", "interval"})
 @dataclass(slots=True)
 class Checked:
     """How much was checked. torn: incomplete last lines, which were left out. manifest: whether there is one.
-    decks: games that were dealt again from their deck seeds. numbers: of ratings.json, None where there is
+    decks: games that were dealt again from their deck seeds. scheduled: games that were compared with the
+    schedule, None where there is none. numbers: of ratings.json, None where there is
     none."""
 
     files: int = 0
@@ -52,6 +55,7 @@ class Checked:
     open_sets: int = 0
     manifest: bool = False
     decks: int = 0
+    scheduled: int | None = None
     numbers: int | None = None
     torn: list[str] = field(default_factory=list)
 
@@ -79,7 +83,12 @@ class _DealSet:
 
 
 def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
-    """Each game has one result, and each deal set the games that it should have at most."""
+    """Each game has one result and is as scheduled; no deal set has more games than it should."""
+    schedule = None
+    try:
+        schedule = Scheduled.of(folder)
+    except RecordError as error:
+        yield str(error)
     places: dict[str, str] = {}
     sets: dict[str, _DealSet] = {}
     for path in result_files(folder):
@@ -94,6 +103,10 @@ def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
                 if result.game in places:
                     yield f"{place}: game {result.game}: has a result already in {places[result.game]}"
                 places[result.game] = place
+                if schedule is not None:
+                    checked.scheduled = (checked.scheduled or 0) + 1
+                    if (difference := schedule.differs(line)) is not None:
+                        yield f"{place}: game {result.game}: {difference}"
                 yield from _check_set(sets, result, place)
         except RecordError as error:
             yield str(error)
@@ -287,9 +300,10 @@ def verify_command(folder: Path) -> None:
     """Check the record of the run in DIR: whether it is whole, and says what happened.
 
     Every game is played again by the rules and compared line by line; every file is checked by its chain of
-    hashes and, where the run has ended, by the closing manifest; every game must have one result; the ratings
-    are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the
-    decks are public or revealed, or the event key is in DIR, hands are dealt again from their deck seeds.
+    hashes and, where the run has ended, by the closing manifest; every game must have one result, with the
+    seats and the deal set that the schedule gives it; the ratings are computed again and compared with
+    ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the decks are public or revealed, or the
+    event key is in DIR, hands are dealt again from their deck seeds.
 
     Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
     them, are no difference: they were never part of the record, and are named as warnings.
@@ -328,6 +342,10 @@ def _summary(checked: Checked) -> Iterator[str]:
     yield f"files      {checked.files} with {checked.lines} lines; {last}"
     played = f"{checked.deals} deals, {checked.forfeits} forfeits"
     yield f"games      {checked.games} played again by the rules, {played}"
+    if checked.scheduled is None:
+        yield "schedule   not checked: no tournament file here"
+    else:
+        yield f"schedule   {checked.scheduled} games compared with it"
     yield f"deal sets  {checked.complete_sets} complete, {checked.open_sets} open"
     if checked.decks:
         yield f"decks      {checked.decks} games dealt again from their deck seeds"
