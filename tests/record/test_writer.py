@@ -110,9 +110,8 @@ def test_tricks_reach_the_system_before_the_result_is_written(
     record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever is killed right after the result line has left all tricks of the game."""
-    seen: list[int] = []
+    seen = synced(monkeypatch)
     tricks, results = tmp_path / "tricks-w-0001.jsonl", tmp_path / "results-w.jsonl"
-    monkeypatch.setattr(os, "fsync", seen.append)
     for number in range(3):
         record.trick_line("trick", n=number)
     assert len(_raw(tricks)) < 3, "still in the buffer"
@@ -123,7 +122,50 @@ def test_tricks_reach_the_system_before_the_result_is_written(
     assert len(_raw(results)) == 1
     assert seen == [], "flushing is not syncing"
     record.sync()
-    assert len(seen) == 1
+    assert seen == ["tricks-w-0001.jsonl", tmp_path.name, "results-w.jsonl"]
+
+
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files and folders that are synced from now on."""
+    names: list[str] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: names.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+    )
+    return names
+
+
+def test_a_result_on_the_disk_has_its_tricks_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a power cut leaves no result that cannot be replayed: not where segments were full meanwhile either,
+    nor where only the names of their files would be missing."""
+    record = Record(tmp_path, "w", segment_bytes=1000)
+    record.sync()
+    seen = synced(monkeypatch)
+    for number in range(40):
+        record.trick_line("trick", n=number, text="x" * 50)
+        record.flush()
+    record.result_line(game="g")
+    record.flush()
+    record.sync()
+    *tricks, folder, results = seen
+    assert sorted(tricks) == sorted(path.name for path in tmp_path.glob("tricks-*"))
+    assert len(tricks) > 3
+    assert (folder, results) == (tmp_path.name, "results-w.jsonl")
+    seen.clear()
+    record.sync()
+    assert len(seen) == 2, "nothing is synced for ever"
+    record.close()
+
+
+def test_a_record_that_nobody_syncs_holds_few_files(tmp_path: Path) -> None:
+    record = Record(tmp_path, "w", segment_bytes=1)
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(100):
+        record.trick_line("trick", n=number)
+        record.flush()
+    assert len(list(tmp_path.glob("tricks-*"))) > 50
+    assert len(os.listdir("/proc/self/fd")) < before + 20
+    record.close()
+    assert len(os.listdir("/proc/self/fd")) < before
 
 
 def test_segments_rotate_and_each_has_a_chain_of_its_own(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from tressette.record.decks import deck_name, deck_number, deck_seed, game_parts, game_salt
-from tressette.record.reveals import Reveal, Reveals
+from tressette.record.reveals import Reveal, RevealFile
 from tressette.record.writer import NO_ROOM, free_writer
 from tressette.rules.ruleset import RuleSet
 
@@ -30,7 +30,7 @@ _RETRY_S: Final = 5.0
 
 class Retirement:
     """Reveals the decks of one event. rules: by name of preset. settled: gives the number below which every
-    deal set has all its results. Raises DamagedRecord and OSError."""
+    deal set has all its results. Raises OSError."""
 
     def __init__(self, event: Event, rules: Mapping[str, RuleSet], settled: Callable[[], int]) -> None:
         self._event = event
@@ -40,7 +40,7 @@ class Retirement:
         self._revealed = event.revealed_sets
         self._batch = event.tournament.reveal_sets
         self._played: dict[int, bytearray] = {}
-        self._reveals = Reveals(event.folder, free_writer(event.folder))
+        self._reveals = RevealFile(event.folder, free_writer(event.folder))
         self._due = asyncio.Event()
 
     def played(self, game: str) -> None:

@@ -195,7 +195,11 @@ class KnownDecks:
     def of(cls, folder: Path) -> KnownDecks:
         """Those of a run: its keys from event.json (public, or told at the end) or event.key, its reveals.
         Raises RecordError for what is damaged, or is not what the event was committed to."""
-        revealed = {one.game: (one.seed, one.salt) for one in read_reveals(folder)}
+        revealed: dict[str, tuple[bytes, bytes]] = {}
+        for one in read_reveals(folder):
+            opens = one.seed, one.salt
+            if revealed.setdefault(one.game, opens) != opens:
+                raise RecordError(f"{folder}: two different decks are revealed for game {one.game}")
         file, secret = folder / "event.json", folder / "event.key"
         if not file.exists():
             return cls(None, revealed)

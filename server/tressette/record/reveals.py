@@ -28,6 +28,7 @@ from tressette.record.decks import Drawn
 from tressette.record.game import GameSpec, commitment
 from tressette.record.reader import DamagedRecord
 from tressette.record.replay import RecordedGame, ReplayDiffers, replay_game
+from tressette.record.whole import sync_folder
 from tressette.rules.cards import cards_of, mask_of, parse_cards
 from tressette.rules.deck import SEED_BYTES, Phase, seeded
 from tressette.rules.errors import RulesError
@@ -109,34 +110,24 @@ class Reveal:
         return made
 
 
-class Reveals:
-    """The reveals of a record folder, and the file in it that this writer adds to. Raises DamagedRecord for
-    a line that is no reveal, and OSError. The file is made by the first ``add``.
+class RevealFile:
+    """The file of one writer in a record folder, for reveals alone. It is made by the first ``add``.
 
-    ``on_failure`` hears of every write that the system refuses, before the error is raised.
+    ``on_failure`` hears of every write that the system refuses, before the error is raised. Raises OSError.
     """
 
     def __init__(
         self, folder: Path, writer: str, on_failure: Callable[[OSError], None] = lambda error: None
     ) -> None:
-        self._folder = folder
         self._on_failure = on_failure
         self._path = folder / f"reveals-{writer}.jsonl"
         self._file: BinaryIO | None = None
-        self._index: dict[bytes, int] = {}  # commitment -> place: number of the file, then offset in it
-        self._paths: list[Path] = []
-        self._read: list[int] = []  # how far each of them is in the index, in bytes
-        self._catch_up()
-
-    def __len__(self) -> int:
-        """How many games are known to be revealed."""
-        return len(self._index)
 
     def add(self, reveals: Iterable[Reveal]) -> None:
-        """Write reveals and hand them to the operating system; ``find`` and ``page`` know them then."""
+        """Write reveals and hand them to the operating system; whoever reads the folder knows them then."""
         try:
             if self._file is None:
-                self._folder.mkdir(parents=True, exist_ok=True)
+                self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._path.open("xb")
             for reveal in reveals:
                 self._file.write(orjson.dumps(reveal.to_json()) + b"\n")
@@ -149,6 +140,7 @@ class Reveals:
         """Force what was added to the disk. Blocks."""
         if self._file is not None:
             os.fsync(self._file.fileno())
+            sync_folder(self._path.parent)
 
     def close(self) -> None:
         """Sync and close the file."""
@@ -156,6 +148,28 @@ class Reveals:
             self.sync()
             self._file.close()
             self._file = None
+
+
+class Reveals(RevealFile):
+    """The reveals of a record folder, to be asked for, and the file in it that this writer adds to. Raises
+    DamagedRecord for a line that is no reveal, and OSError.
+
+    Memory: about 130 bytes for each game that is revealed.
+    """
+
+    def __init__(
+        self, folder: Path, writer: str, on_failure: Callable[[OSError], None] = lambda error: None
+    ) -> None:
+        super().__init__(folder, writer, on_failure)
+        self._folder = folder
+        self._index: dict[bytes, int] = {}  # commitment -> place: number of the file, then offset in it
+        self._paths: list[Path] = []
+        self._read: list[int] = []  # how far each of them is in the index, in bytes
+        self._catch_up()
+
+    def __len__(self) -> int:
+        """How many games are known to be revealed."""
+        return len(self._index)
 
     def find(self, commitments: Sequence[bytes]) -> list[Reveal]:
         """The reveals of these commitments (32 bytes each), in their order; others are left out."""

@@ -22,12 +22,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from collections import deque
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 import structlog
+
+from tressette.record.whole import sync_folder
 
 _T = TypeVar("_T")
 
@@ -43,6 +46,8 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 """Why a write is refused when the disk is full, or a quota is used up."""
 _KEPT_BYTES: Final = 1 << 16
 """Lines are handed to the operating system at the latest when there are so many bytes of them."""
+_MOST_FULL: Final = 16
+"""Full segments that stay open for the next sync."""
 
 
 def line_hash(line: bytes) -> str:
@@ -148,9 +153,10 @@ class _Sink:
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Close the file; what is kept is lost."""
+        """Close the file, if it is open; what is kept is lost."""
         file, self._file = self._file, -1
-        os.close(file)
+        if file >= 0:
+            os.close(file)
 
     def _render(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> bytes:
         self._sequence += 1
@@ -187,6 +193,8 @@ class Record:
         self._under_way: dict[object, object] = {}  # attempt by game
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         (folder / MANIFEST).unlink(missing_ok=True)
+        self._full = deque[_Sink]()  # segments that are full, until the next sync
+        self._new_names = True
         self._segment = 1
         self._tricks = self._open_segment(self._segment)
         self._dirty = False
@@ -244,13 +252,25 @@ class Record:
     def _start_segment(self) -> None:
         full = self._tricks
         self._tricks = self._written(lambda: self._open_segment(self._segment + 1))
-        full.close()
+        self._full.append(full)
+        if len(self._full) > _MOST_FULL:  # nobody syncs this record
+            self._full.popleft().close()
+        self._new_names = True
         self._segment += 1
         self._closed_bytes += full.size
         self.trick_line(SEGMENT, games=list(self._under_way.items()))
 
     def sync(self) -> None:
-        """Force the results to the disk. Blocks; may run in another thread than the writing."""
+        """Force what was handed over to the disk, results last: what is left after a power cut is a record
+        whose results have their tricks. Blocks; may run in another thread than the writing."""
+        self._tricks.sync()  # first: it may be full, and among those, in a moment
+        while self._full:
+            full = self._full.popleft()
+            full.sync()
+            full.close()
+        if self._new_names:
+            self._new_names = False
+            sync_folder(self.folder)
         self._results.sync()
 
     def close(self) -> None:
@@ -260,8 +280,8 @@ class Record:
             self._written(self._hand_over)
             self.sync()
         finally:
-            self._results.close()
-            self._tricks.close()
+            for sink in (*self._full, self._tricks, self._results):
+                sink.close()
 
     def _open_segment(self, number: int) -> _Sink:
         return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")
