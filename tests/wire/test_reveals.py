@@ -118,6 +118,7 @@ async def test_a_page_is_bounded(reveals: Reveals) -> None:
         ({"commitments": [bytes(32)], "page_token": "1"}, "page_token"),
         ({"page_token": "7"}, "page_token"),
         ({"page_token": "the-next"}, "page_token"),
+        ({"page_token": "x" * 100_000}, "page_token"),  # what is said fits a header
     ],
 )
 async def test_what_means_nothing_is_refused(reveals: Reveals, fields: dict[str, Any], field: str) -> None:
