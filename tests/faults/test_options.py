@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import resource
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -31,7 +32,7 @@ from support.streams import LIMIT_S, PLAY, Client, connected, hello, serving
 from support.watched import Options, watching
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
-from tressette.wire.server import BadAddress
+from tressette.wire.server import BadAddress, most_connections
 from tressette_bot import Bot, ConnectionLost, Reconnect, play
 from tressette_bot.bots import REFERENCE_BOTS
 
@@ -130,6 +131,35 @@ async def _one_connection(address: str) -> AsyncIterator[Callable[..., Any]]:
     """What opens a call on a connection that all of them share."""
     async with grpc.aio.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield channel.stream_stream(PLAY, pb.PlayRequest.SerializeToString, pb.PlayResponse.FromString)
+
+
+async def _is_kept(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:
+    """Whether the server takes a connection: it speaks first."""
+    with contextlib.suppress(OSError):
+        return bool(await connection[0].read(1))
+    return False
+
+
+async def test_connections_leave_descriptors_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those over the limit are closed without a word; when others go there is room again."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4, 4))
+    async with serving() as running, asyncio.timeout(LIMIT_S):
+        host, _, port = running.address.rpartition(":")
+        connections = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
+        assert [await _is_kept(one) for one in connections] == [True] * 3 + [False] * 2
+        for _, writer in connections:
+            writer.close()
+        async with connected(running.address) as client:
+            await client.send(hello("late"))
+            assert (await client.receive()).HasField("welcome")
+
+
+@pytest.mark.parametrize(("descriptors", "connections"), [(1024, 768), (resource.RLIM_INFINITY, 2**31 - 1)])
+def test_a_quarter_of_the_descriptors_is_kept(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, connections: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert most_connections() == connections
 
 
 async def test_one_connection_has_no_more_streams_than_it_may(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import resource
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -32,6 +33,8 @@ _OPTIONS: Final = (
 )
 
 
+_NO_LIMIT: Final = 2**31 - 1
+
 ARENA: Final = arena_pb.DESCRIPTOR.services_by_name["ArenaService"].full_name
 
 
@@ -56,6 +59,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def most_connections() -> int:
+    """How many connections may be open. Each takes a file descriptor before anybody has said who he is: a
+    quarter of those that the process may have is kept for the record, the tokens and all else."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = descriptors == resource.RLIM_INFINITY
+    return _NO_LIMIT if unlimited else min(descriptors * 3 // 4, _NO_LIMIT)
 
 
 class ArenaServer:
@@ -83,6 +94,7 @@ class ArenaServer:
                 *_OPTIONS,
                 ("grpc.max_receive_message_length", limits.max_message_bytes),
                 ("grpc.max_concurrent_streams", limits.max_connection_streams),
+                ("grpc.max_allowed_incoming_connections", most_connections()),
             ),
         )
         self._server.add_generic_rpc_handlers((self.service.handlers(),))
