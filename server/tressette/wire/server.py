@@ -45,10 +45,12 @@ class BadAddress(ValueError):
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT`` (``[::1]:0`` for IPv6); raises BadAddress."""
     host, colon, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise BadAddress(f"{address!r} is not HOST:PORT with a port from 0 to 65535")
-    return host, int(port)
+    if ":" in bare and host != f"[{bare}]":  # gRPC would take all of it for the host
+        raise BadAddress(f"{address!r} is not HOST:PORT: an IPv6 host stands in brackets, [::1]:{port}")
+    return bare, int(port)
 
 
 def is_loopback(host: str) -> bool:
