@@ -128,6 +128,16 @@ async def test_what_means_nothing_is_refused(reveals: Reveals, fields: dict[str,
         assert dict(info.metadata) == {"field": field}
 
 
+async def test_bytes_that_are_no_request_are_malformed(reveals: Reveals) -> None:
+    async with (
+        serving(reveals=reveals) as running,
+        grpc.aio.insecure_channel(running.address) as channel,
+    ):
+        call: Any = channel.unary_unary("/tressette.v1.ArenaService/GetReveals")
+        code, info = await refused(call(b"\xff"))
+        assert (code, info.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED")
+
+
 async def test_an_arena_without_a_record_says_so() -> None:
     async with serving() as running, asking(running.address) as ask:
         code, info = await refused(ask())
