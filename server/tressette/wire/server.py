@@ -30,6 +30,8 @@ _OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 30_000),
     # Not grpc.keepalive_timeout_ms, which does nothing: without this one an answer has a minute.
     ("grpc.http2.ping_timeout_ms", 10_000),
+    # Who connects and says nothing holds a descriptor for this long, and not for two minutes.
+    ("grpc.server_handshake_timeout_ms", 10_000),
 )
 
 
