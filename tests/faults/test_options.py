@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import resource
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from typing import Any
 
 import grpc
 import pytest
+from support.certificates import self_signed
 from support.rawstream import (
     DATA,
     HEADERS,
@@ -28,10 +30,13 @@ from support.rawstream import (
     raw_stream,
 )
 from support.streams import LIMIT_S, PLAY, Client, connected, hello, serving
+from support.tables import KEY
 from support.watched import Options, watching
+from tressette.play.arena import Arena
 from tressette.v1 import arena_service_pb2 as pb
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
-from tressette.wire.server import BadAddress
+from tressette.wire.server import ArenaServer, BadAddress, most_connections
+from tressette.wire.tls import Tls
 from tressette_bot import Bot, ConnectionLost, Reconnect, play
 from tressette_bot.bots import REFERENCE_BOTS
 
@@ -39,6 +44,8 @@ QUIET_S = 30.0
 """How long the server hears nothing before it asks."""
 ANSWER_S = 10.0
 """How long it waits for the answer."""
+SILENT_S = 10.0
+"""How long a connection may say nothing from its beginning."""
 BOT_ANSWER_S = 5.0
 """How long the client waits for it."""
 _NOTICED_S = 3.0
@@ -130,6 +137,52 @@ async def _one_connection(address: str) -> AsyncIterator[Callable[..., Any]]:
     """What opens a call on a connection that all of them share."""
     async with grpc.aio.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield channel.stream_stream(PLAY, pb.PlayRequest.SerializeToString, pb.PlayResponse.FromString)
+
+
+async def _is_kept(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:
+    """Whether the server takes a connection: it speaks first."""
+    with contextlib.suppress(OSError):
+        return bool(await connection[0].read(1))
+    return False
+
+
+async def test_connections_leave_descriptors_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those over the limit are closed without a word; when others go there is room again."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4, 4))
+    async with serving() as running, asyncio.timeout(LIMIT_S):
+        host, _, port = running.address.rpartition(":")
+        connections = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
+        assert [await _is_kept(one) for one in connections] == [True] * 3 + [False] * 2
+        for _, writer in connections:
+            writer.close()
+        async with connected(running.address) as client:
+            await client.send(hello("late"))
+            assert (await client.receive()).HasField("welcome")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("over_tls", [False, True])
+async def test_who_connects_and_says_nothing_is_dropped(tmp_path: Path, over_tls: bool) -> None:
+    pair = await self_signed(tmp_path)
+    credentials = Tls(pair.cert, pair.key, None).credentials() if over_tls else None
+    server = ArenaServer(Arena(KEY), credentials=credentials)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start("127.0.0.1:0"))
+    since = time.monotonic()
+    with contextlib.suppress(ConnectionResetError):
+        async with asyncio.timeout(SILENT_S + _NOTICED_S):
+            while await reader.read(1024):
+                pass
+    assert time.monotonic() - since > SILENT_S / 4  # a slow network is given time
+    writer.close()
+    await server.stop()
+
+
+@pytest.mark.parametrize(("descriptors", "connections"), [(1024, 768), (resource.RLIM_INFINITY, 2**31 - 1)])
+def test_a_quarter_of_the_descriptors_is_kept(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, connections: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert most_connections() == connections
 
 
 async def test_one_connection_has_no_more_streams_than_it_may(tmp_path: Path) -> None:

@@ -121,8 +121,13 @@ OPTIONS: dict[Path, dict[str, tuple[str, str]]] = {
         "grpc.keepalive_permit_without_calls": GONE,
         "grpc.keepalive_time_ms": GONE,
         "grpc.http2.ping_timeout_ms": GONE,
+        "grpc.server_handshake_timeout_ms": ("test_who_connects_and_says_nothing_is_dropped", EFFECTS),
         "grpc.max_receive_message_length": ("test_a_message_over_the_limit_ends_that_stream_only", EFFECTS),
         "grpc.max_concurrent_streams": ("test_one_connection_has_no_more_streams_than_it_may", EFFECTS),
+        "grpc.max_allowed_incoming_connections": (
+            "test_connections_leave_descriptors_for_the_rest",
+            EFFECTS,
+        ),
     },
     CLIENT / "client.py": {
         "grpc.enable_retries": ("test_every_attempt_is_the_clients_own", EFFECTS),

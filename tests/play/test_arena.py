@@ -302,6 +302,36 @@ async def test_the_matchmaker_keeps_everybody_busy() -> None:
     assert len(seeds) == 2
 
 
+async def test_a_preset_with_more_players_than_are_here_holds_nobody_up() -> None:
+    table = Table()
+    names = ("ciapano-five", "tressette-due-duplicate")
+    maker = Matchmaker(table.arena, [(name, PRESETS[name]) for name in names], "run")
+    for name in "ab":
+        table.player(name)
+    for _ in range(2):
+        maker.fill()
+        assert [game.spec.preset for game in table.arena.games] == ["tressette-due-duplicate"]
+        table.finish()
+    for name in "cde":
+        table.player(name)
+    maker.fill()
+    assert [game.spec.preset for game in table.arena.games] == ["ciapano-five"]
+
+
+async def test_a_preset_whose_players_are_busy_is_waited_for() -> None:
+    table = Table()
+    names = ("tressette-due-duplicate", "ciapano-trio-duplicate")
+    maker = Matchmaker(table.arena, [(name, PRESETS[name]) for name in names], "run")
+    for name in "abcd":
+        table.player(name)
+    maker.fill()
+    maker.fill()
+    assert [game.spec.preset for game in table.arena.games] == ["tressette-due-duplicate"]
+    table.finish()
+    maker.fill()
+    assert [game.spec.preset for game in table.arena.games] == ["ciapano-trio-duplicate"]
+
+
 async def test_the_matchmaker_spreads_matches_over_sessions() -> None:
     table = Table()
     for _ in range(3):

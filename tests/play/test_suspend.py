@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 from collections.abc import Mapping
 from copy import deepcopy
@@ -449,6 +450,13 @@ async def test_sessions_that_cannot_be_read_are_refused_before_anything_happens(
     assert not other.record.lines
 
 
+async def test_a_network_that_is_no_time_is_refused() -> None:
+    _, data = two_games()
+    data["sessions"][0]["network_s"] = float("nan")
+    with pytest.raises(SuspensionError):
+        Table().arena.restore(data, GRACE_S)
+
+
 # -- the file -----------------------------------------------------------------------------------------
 
 DATA = {"v": suspend.SCHEMA, "key": "00ff", "sessions": [], "games": [{}, {}]}
@@ -471,6 +479,12 @@ def test_a_file_is_private_whole_and_taken_once(tmp_path: Path) -> None:
     assert again is not None
     again.done()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_server_was_writing_is_in_nobodys_way(tmp_path: Path) -> None:
+    left = tmp_path / f"{suspend.FILE}.{os.getpid()}.tmp"
+    left.touch()
+    assert json.loads(suspend.save(tmp_path, DATA).read_text()) == DATA
 
 
 def test_a_suspension_never_replaces_another(tmp_path: Path) -> None:
@@ -497,6 +511,22 @@ def test_a_file_that_is_none_of_ours_stays_where_it_is(tmp_path: Path, text: str
     with pytest.raises(SuspensionError, match=suspend.FILE):
         suspend.claim(tmp_path, "0001")
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("effect", [FaultEffect.FORFEIT, FaultEffect.TRANSFER_ALL, FaultEffect.NONE])
+async def test_faults_move_no_match_on_that_is_suspended(effect: FaultEffect) -> None:
+    table = Table(PlayConfig(policies={FaultKind.NOT_YOUR_TURN: effect}))
+    players = table.sit(game_spec())
+    (game,) = table.arena.games
+    table.arena.suspend()
+    table.arena.close()
+    before = (len(game.log), len(table.record.lines))
+    for player in players:
+        player.session.answer(player.seat().handle, 9, [])
+    await settle()
+    assert (len(game.log), len(table.record.lines)) == before
+    assert table.results == []
+    assert not any(seat.open for seat in game.seats)
 
 
 # -- draining -----------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from tressette.play.suspend import FILE
 from tressette.record.reader import read_results
 from tressette.record.replay import read_games, replay_game
 from tressette.v1 import arena_service_pb2 as pb
+from tressette.wire.drain import Stopping
 from tressette_bot import play
 from tressette_bot.bots import REFERENCE_BOTS
 
@@ -207,7 +208,7 @@ async def test_every_bot_is_told_of_the_drain_and_of_the_end_of_its_match() -> N
         assert [(bot.drains, len(bot.ended), bot.positions) for bot in bots] == [(1, 1, {})] * 4
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_games_are_played_out(tmp_path: Path, by: signal.Signals) -> None:
     bots = [Bot(name) for name in NAMES]
     async with served(*PRESET, *PATIENT, "--record", str(tmp_path)) as server:
@@ -321,6 +322,19 @@ async def test_bots_of_the_python_client_come_back_by_themselves(tmp_path: Path)
             assert (await again.ended())[0] == 0
     assert {game for game, attempt in games(tmp_path) if attempt == 2} == resumed != set()
     assert all(line["faults"] == [] for line in read_results(tmp_path))
+
+
+async def test_a_server_that_shall_outlive_its_terminal_does() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    stopping = Stopping()
+    try:
+        stopping.listen()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        stopping.deafen()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 async def test_a_second_signal_stops_at_once_and_loses_nothing(tmp_path: Path) -> None:

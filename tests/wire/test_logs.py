@@ -40,3 +40,21 @@ def test_a_log_that_cannot_be_written_troubles_nobody(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "stderr", Full())
     configure("info", "json")
     structlog.get_logger("test").info("lost")
+
+
+def test_what_a_bot_says_of_itself_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("info", "console")
+    structlog.get_logger("test").info("session opened", version="\x1b]0;mine\x07\u202e", bot="è")
+    said = capsys.readouterr().err
+    assert said.removesuffix("\n").isprintable()
+    assert r"\x1b]0;mine" in said
+    assert "bot=è" in said
+
+
+def test_a_traceback_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    configure("info", "console")
+    try:
+        raise ValueError("wrong")
+    except ValueError as error:
+        structlog.get_logger("test").error("failed", exc_info=error)
+    assert "\nValueError: wrong" in capsys.readouterr().err

@@ -118,6 +118,7 @@ async def test_a_page_is_bounded(reveals: Reveals) -> None:
         ({"commitments": [bytes(32)], "page_token": "1"}, "page_token"),
         ({"page_token": "7"}, "page_token"),
         ({"page_token": "the-next"}, "page_token"),
+        ({"page_token": "x" * 100_000}, "page_token"),  # what is said fits a header
     ],
 )
 async def test_what_means_nothing_is_refused(reveals: Reveals, fields: dict[str, Any], field: str) -> None:
@@ -125,6 +126,16 @@ async def test_what_means_nothing_is_refused(reveals: Reveals, fields: dict[str,
         code, info = await refused(ask(**fields))
         assert (code, info.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED")
         assert dict(info.metadata) == {"field": field}
+
+
+async def test_bytes_that_are_no_request_are_malformed(reveals: Reveals) -> None:
+    async with (
+        serving(reveals=reveals) as running,
+        grpc.aio.insecure_channel(running.address) as channel,
+    ):
+        call: Any = channel.unary_unary("/tressette.v1.ArenaService/GetReveals")
+        code, info = await refused(call(b"\xff"))
+        assert (code, info.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED")
 
 
 async def test_an_arena_without_a_record_says_so() -> None:

@@ -190,4 +190,6 @@ def _single(folder: Path, param: click.Parameter, value: object) -> object:
         kind, needed = (int, float), "a number"
     if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind):
         raise click.BadParameter(f"{needed} is needed")
+    if isinstance(param.type, click.Path) and (not value or "\0" in str(value)):
+        raise click.BadParameter("a path is needed")
     return str(folder / str(value)) if isinstance(param.type, click.Path) else value

@@ -112,6 +112,8 @@ def _play(options: Mapping[str, Any]) -> PlayConfig:
 
 
 def _known_presets(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise click.BadParameter("at least one is needed")
     try:
         return tuple(canonical_name(name) for name in names)
     except UnknownPreset as error:

@@ -562,7 +562,7 @@ class Arena:
     def close(self) -> None:
         """Forget all games and timers; nothing is played any more, not for those who leave either."""
         for game in self.games:
-            game.withdraw()
+            game.stop()
         for sessions in self.sessions.values():
             for session in sessions:
                 session.draining = True

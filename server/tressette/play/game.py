@@ -82,6 +82,7 @@ class Game:
                 session.playing += 1
             self.seats.append(seat)
         self._asking = False
+        self._stopped = False
         self.scribe = Scribe(
             recorder,
             spec,
@@ -126,7 +127,7 @@ class Game:
         the seat its match."""
         if turn != seat.turn or not seat.open:
             if not 1 <= turn <= seat.turn:
-                if not seat.closed:
+                if not (seat.closed or self._stopped):
                     self.fault(seat, FaultKind.NOT_YOUR_TURN, "UNKNOWN_TURN")
                 raise UnknownTurn(f"turn {turn} was never asked")
             return Status.TURN_OVER if turn in seat.lapsed else Status.REPEATED
@@ -201,6 +202,11 @@ class Game:
             if seat.open:
                 seat.settle()
                 seat.lapsed.add(seat.turn)
+
+    def stop(self) -> None:
+        """Nothing moves the match on any more, a fault neither; it may go on in another arena."""
+        self.withdraw()
+        self._stopped = True
 
     def deadline(self, seat: Seat) -> float | None:
         """When the open turn of a seat ends, in seconds on the arena's clock; None: never. A turn that

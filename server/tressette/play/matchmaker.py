@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,10 +26,9 @@ class Matchmaker:
 
     def __init__(self, arena: Arena, presets: Sequence[tuple[str, RuleSet]], run: str) -> None:
         self._arena = arena
-        self._presets = itertools.cycle(presets)
+        self._presets = deque(presets)  # whose turn it is first
         self._count = itertools.count(1)
         self._run = run
-        self._next = next(self._presets)
 
     def fill(self) -> None:
         """Start as many games as there are free players for; where those are many, some now and more in the
@@ -36,19 +36,26 @@ class Matchmaker:
         for _ in range(_AT_ONCE):
             if self._arena.draining:
                 return
-            preset, rules = self._next
-            free = [
+            here = [
                 session
                 for sessions in self._arena.sessions.values()
                 for session in sessions
-                if session.has_room
+                if session.attached and not session.draining
             ]
+            preset, rules = chosen = self._choose(len(here))
+            free = [session for session in here if session.has_room]
             if len(free) < rules.players:
                 return
             free.sort(key=lambda session: session.playing)
             self._arena.start(self._spec(preset, rules, free[: rules.players]), free[: rules.players])
-            self._next = next(self._presets)
+            self._presets.remove(chosen)
+            self._presets.append(chosen)
         asyncio.get_running_loop().call_soon(self.fill)
+
+    def _choose(self, here: int) -> tuple[str, RuleSet]:
+        """The preset whose turn it is. One that needs more players than are here holds nobody up; one whose
+        players are merely busy is waited for, or small games would leave it none."""
+        return next((one for one in self._presets if one[1].players <= here), self._presets[0])
 
     def _spec(self, preset: str, rules: RuleSet, players: Sequence[Session]) -> GameSpec:
         game = f"{self._run}-{next(self._count)}"

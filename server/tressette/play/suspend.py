@@ -20,6 +20,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,6 +209,8 @@ def _session_restored(data: Mapping[str, Any]) -> RestoredSession:
     session.id = str(data["id"])
     session.draining = bool(data["draining"])
     session.network = float(data["network_s"])
+    if not 0 <= session.network < _MOST:
+        raise ValueError(f"{session.network} s of network")
     session.detach()
     return RestoredSession(session, str(data["resume_token_sha256"]))
 
@@ -311,8 +314,9 @@ def save(folder: Path, data: Mapping[str, Any]) -> Path:
     """Put the suspension into a record folder, whole or not at all; returns the file. Raises OSError,
     FileExistsError if there is one that nobody has taken up."""
     path = folder / FILE
-    temporary = folder / f"{FILE}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Not named by process id: in containers all servers have one, and a killed one may have left its file.
+    descriptor, name = tempfile.mkstemp(prefix=f"{FILE}.", suffix=".tmp", dir=folder)
+    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(data, file, separators=(",", ":"))

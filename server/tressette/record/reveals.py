@@ -183,7 +183,7 @@ class Reveals(RevealFile):
         UnknownPage."""
         self._catch_up()
         if token and not _PAGE.fullmatch(token):
-            raise UnknownPage(f"{token!r} is no page")
+            raise UnknownPage(f"{token[:64]!r} is no page")
         first = int(token or 0)
         if first > len(self._index):
             raise UnknownPage(f"{token!r} is no page any more")

@@ -1,9 +1,9 @@
 """How an open arena stops and goes on: it drains, suspends what is not over by then, and takes it up again.
 
-The first SIGTERM or SIGINT asks for it: the health service says NOT_SERVING, bots are told, nothing begins
-any more, games under way are played out. At the limit, or at a second signal, those left are suspended into
-the record folder (``play.suspend``), bots get their Ending and the process ends; a server that is started on
-the same folder takes them up.
+The first SIGTERM, SIGINT or SIGHUP (its terminal is gone) asks for it: the health service says NOT_SERVING,
+bots are told, nothing begins any more, games under way are played out. At the limit, or at a second signal,
+those left are suspended into the record folder (``play.suspend``), bots get their Ending and the process
+ends; a server that is started on the same folder takes them up.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ log = structlog.get_logger("tressette.drain")
 
 RETURN_S: Final = 30.0
 """The least time that bots have to come back to a server that took their games up, in seconds."""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopping:
@@ -33,16 +34,18 @@ class Stopping:
         self.at_once = asyncio.Event()
 
     def listen(self) -> None:
-        """Hear SIGTERM and SIGINT from now on."""
+        """Hear the signals from now on; but not SIGHUP where it is ignored, as under nohup."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
+            if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue
             loop.add_signal_handler(number, self.ask, signal.Signals(number).name)
 
     def deafen(self) -> None:
         """Hear no signal from now on: all is done, and one that comes while the process ends would give it
         another status."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from typing import Final, Literal, TextIO, cast
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
 
@@ -34,10 +35,19 @@ def configure(level: str, format_: Format) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            *([] if format_ == "json" else [_printable]),
             renderer,
         ],
         logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _AsFarAsPossible(sys.stderr))),
     )
+
+
+def _printable(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Bots say some of what is logged: none of it may steer the operator's terminal or look like a line."""
+    for key, value in line.items():
+        if key != "exception" and isinstance(value, str) and not value.isprintable():
+            line[key] = "".join(one if one.isprintable() else repr(one)[1:-1] for one in value)
+    return line
 
 
 class _AsFarAsPossible:

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 
 from tressette.play.arena import Arena
 from tressette.record.reveals import Reveal
@@ -42,12 +43,15 @@ class RevealService:
         """What the method GetReveals is served by."""
         return grpc.unary_unary_rpc_method_handler(
             self.get,
-            request_deserializer=arena_pb.GetRevealsRequest.FromString,
+            request_deserializer=_request,
             response_serializer=arena_pb.GetRevealsResponse.SerializeToString,
         )
 
-    async def get(self, request: arena_pb.GetRevealsRequest, context: Any) -> arena_pb.GetRevealsResponse:
-        """The unary call; every error ends it with a status from ``wire.errors``."""
+    async def get(
+        self, request: arena_pb.GetRevealsRequest | None, context: Any
+    ) -> arena_pb.GetRevealsResponse:
+        """The unary call; every error ends it with a status from ``wire.errors``. request: None for bytes
+        that are none."""
         caller, given, ending = _host(context), 0, "OK"
         try:
             caller = self._caller(context)
@@ -65,7 +69,11 @@ class RevealService:
         finally:
             log.info("reveals asked", caller=caller, given=given, ending=ending)
 
-    def _response(self, request: arena_pb.GetRevealsRequest, caller: str) -> arena_pb.GetRevealsResponse:
+    def _response(
+        self, request: arena_pb.GetRevealsRequest | None, caller: str
+    ) -> arena_pb.GetRevealsResponse:
+        if request is None:
+            raise Refusal(arena_pb.ERROR_REASON_MALFORMED, "bytes that are no GetRevealsRequest")
         _check(request)
         size = min(request.page_size or PAGE, PAGE)
         self._charge(caller, 1 + (len(request.commitments) or size))
@@ -97,6 +105,14 @@ class RevealService:
             raise Refusal(
                 arena_pb.ERROR_REASON_LIMIT_EXCEEDED, f"over {limits.messages_per_s} reveals a second"
             )
+
+
+def _request(message: bytes) -> arena_pb.GetRevealsRequest | None:
+    """The request in a message. What gRPC would make of the error has no reason and names our classes."""
+    try:
+        return arena_pb.GetRevealsRequest.FromString(message)
+    except DecodeError:
+        return None
 
 
 def _check(request: arena_pb.GetRevealsRequest) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import resource
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -29,8 +30,12 @@ _OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 30_000),
     # Not grpc.keepalive_timeout_ms, which does nothing: without this one an answer has a minute.
     ("grpc.http2.ping_timeout_ms", 10_000),
+    # Who connects and says nothing holds a descriptor for this long, and not for two minutes.
+    ("grpc.server_handshake_timeout_ms", 10_000),
 )
 
+
+_NO_LIMIT: Final = 2**31 - 1
 
 ARENA: Final = arena_pb.DESCRIPTOR.services_by_name["ArenaService"].full_name
 
@@ -42,10 +47,12 @@ class BadAddress(ValueError):
 def split_address(address: str) -> tuple[str, int]:
     """Host and port of ``HOST:PORT`` (``[::1]:0`` for IPv6); raises BadAddress."""
     host, colon, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise BadAddress(f"{address!r} is not HOST:PORT with a port from 0 to 65535")
-    return host, int(port)
+    if ":" in bare and host != f"[{bare}]":  # gRPC would take all of it for the host
+        raise BadAddress(f"{address!r} is not HOST:PORT: an IPv6 host stands in brackets, [::1]:{port}")
+    return bare, int(port)
 
 
 def is_loopback(host: str) -> bool:
@@ -56,6 +63,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def most_connections() -> int:
+    """How many connections may be open. Each takes a file descriptor before anybody has said who he is: a
+    quarter of those that the process may have is kept for the record, the tokens and all else."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = descriptors == resource.RLIM_INFINITY
+    return _NO_LIMIT if unlimited else min(descriptors * 3 // 4, _NO_LIMIT)
 
 
 class ArenaServer:
@@ -83,6 +98,7 @@ class ArenaServer:
                 *_OPTIONS,
                 ("grpc.max_receive_message_length", limits.max_message_bytes),
                 ("grpc.max_concurrent_streams", limits.max_connection_streams),
+                ("grpc.max_allowed_incoming_connections", most_connections()),
             ),
         )
         self._server.add_generic_rpc_handlers((self.service.handlers(),))
