@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +96,25 @@ def test_a_new_event_has_one_stage_and_publishes_its_commitment_only(tmp_path: P
         }
     ]
     assert open_event(cup(tmp_path)).stages == event.stages
+
+
+@pytest.mark.parametrize(
+    ("environment", "mode"), [("", 0o644), ('environment = { API_KEY = "secret" }', 0o600)]
+)
+def test_what_bots_are_given_in_their_environment_is_for_nobody_else(
+    tmp_path: Path, environment: str, mode: int
+) -> None:
+    text = f'{FILE}{BOTS}[[bots]]\nname = "e"\ncommand = ["true"]\n{environment}\n'
+    event = begun(parse(text, file="cup.toml", folder=tmp_path, reference_bots=("greedy",)))
+    kept = event.folder / "tournament.toml"
+    assert stat.S_IMODE(kept.stat().st_mode) == mode & ~umask()
+    assert ("secret" in kept.read_text()) == bool(environment)
+
+
+def umask() -> int:
+    """That of this process."""
+    os.umask(before := os.umask(0))
+    return before
 
 
 def test_public_decks_have_no_secret(tmp_path: Path) -> None:

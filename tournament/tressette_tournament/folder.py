@@ -134,6 +134,8 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
     """
     folder = Path(tournament.output)
     path, text = folder / "tournament.toml", dump(replace(tournament, output="."))
+    # What is given to bots in their environment may be a secret: the keys of other services, say.
+    mode = 0o600 if any(bot.environment for bot in tournament.bots) else 0o644
     if not path.exists():
         if has_games(folder):
             raise RunError(
@@ -141,7 +143,7 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
                 "back, or choose another output"
             )
         event = _begin(tournament, folder)
-        replace_file(path, text.encode())
+        replace_file(path, text.encode(), mode)
         return event
     kept = _read_text(path, "TOML", tomllib.loads)
     different = differences(kept, text)
@@ -162,7 +164,7 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
             )
         event = _extended(event)
     if kept != text:  # extended, or moved
-        replace_file(path, text.encode())
+        replace_file(path, text.encode(), mode)
     return event
 
 
