@@ -36,7 +36,15 @@ from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament import repeats
 from tressette_tournament.ending import Ending
-from tressette_tournament.folder import Event, RunError, open_event, open_keys, say_ended, working
+from tressette_tournament.folder import (
+    Event,
+    RunError,
+    forget_tables,
+    open_event,
+    open_keys,
+    say_ended,
+    working,
+)
 from tressette_tournament.formats import Knockout, Ladder, Rated, Ratings, Rounds, Stage, format_of
 from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import LocalHost
@@ -227,6 +235,7 @@ class Runner:
     # -- one session ----------------------------------------------------------------------------
 
     async def _session(self, server_lock: int) -> None:
+        forget_tables(self.folder)
         self._host = self._make_host(
             self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,)
         )
