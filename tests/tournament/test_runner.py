@@ -168,6 +168,28 @@ def test_a_finished_run_starts_nothing(whole: CommandRun) -> None:
     assert f"games: {len(before[0])} of {len(before[0])} done before" in again.output
 
 
+@pytest.mark.parametrize("lost", ["the last result", "all results"])
+def test_a_finished_run_that_lacks_results_is_not_played_again(
+    whole: CommandRun, tmp_path: Path, lost: str
+) -> None:
+    # Its decks are public, and after another game nothing would tell that there had been a first one.
+    folder = Path(shutil.copytree(whole.folder, tmp_path / "run"))
+    path = folder / "results-0001.jsonl"
+    if lost == "all results":
+        path.unlink()
+    else:
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    before = sorted(folder.iterdir())
+    resumed = tressette("tournament", "resume", folder)
+    assert resumed.exit_code == 1
+    assert "does not hold the results that it had when the run ended" in resumed.output
+    assert "results-0001.jsonl: " in resumed.output
+    assert (folder / "manifest.json").exists()
+    assert sorted(folder.iterdir()) == before
+    shutil.copy(whole.folder / "results-0001.jsonl", path)
+    assert tressette("tournament", "resume", folder).exit_code == 0
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_games(whole: CommandRun, tmp_path: Path) -> None:
     again = finish(standard(tmp_path))

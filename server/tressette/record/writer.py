@@ -29,6 +29,8 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 import structlog
 
+from tressette.record.whole import sync_folder
+
 _T = TypeVar("_T")
 
 SCHEMA: Final = 1
@@ -187,6 +189,7 @@ class Record:
         self._under_way: dict[object, object] = {}  # attempt by game
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         (folder / MANIFEST).unlink(missing_ok=True)
+        sync_folder(folder)  # a result on the disk is none without the name of its file
         self._segment = 1
         self._tricks = self._open_segment(self._segment)
         self._dirty = False
