@@ -296,6 +296,21 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     assert [(line["attempt"], line["faults"]) for line in results(run.folder)] == [(2, [])] * 2
 
 
+def test_what_is_counted_after_a_stop_is_what_the_record_has(tmp_path: Path) -> None:
+    """Results that were being synced when the server was stopped are in the record."""
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=500, concurrency=32)
+    for least in (10, 50, 90):
+        with command_run(file) as run:
+            until(lambda least=least: result_lines(run.folder) >= least, "results")  # type: ignore[misc]
+            run.signal(signal.SIGINT)
+            until(lambda: "again to stop now" in run.output, "the answer")
+            run.signal(signal.SIGINT)
+            assert run.wait(20) == 3, run.output
+        status = json.loads((run.folder / "status.json").read_text())
+        assert status["games"]["done"] == result_lines(run.folder) < 1000
+    assert not any(line["faults"] for line in results(run.folder))
+
+
 def test_games_dropped_by_an_interrupt_are_not_taken_for_played(tmp_path: Path) -> None:
     # Nothing is under way, so every game is dropped; that must not look like the end of the tournament.
     late = script(tmp_path, "late", player(before="open('started', 'w').close(); time.sleep(600)"))
