@@ -124,7 +124,20 @@ def test_a_writer_whose_name_is_taken_leaves_it(folder: Path) -> None:
     assert read_manifest(folder) is not None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"v":9,"files":{}}', '{"v":1}', '{"v":1,"files":[]}'])
+def test_results_can_be_looked_at_alone(folder: Path) -> None:
+    no_last_line(folder)
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert list(check_manifest(folder, manifest, results_only=True)) == []
+    (folder / RESULTS).unlink()
+    found = list(check_manifest(folder, manifest, results_only=True))
+    assert f"{RESULTS}: missing; the manifest names it" in found
+    assert not any(TRICKS in one for one in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"v":9,"files":{}}', '{"v":1}', '{"v":1,"files":[]}', '{"v":1,"files":{"a":[]}}']
+)
 def test_one_that_cannot_be_read_is_refused(text: str, folder: Path) -> None:
     (folder / "manifest.json").write_text(text)
     with pytest.raises(RecordError, match=r"manifest\.json: "):

@@ -168,6 +168,23 @@ def test_a_record_that_nobody_syncs_holds_few_files(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) < before
 
 
+def test_the_names_of_new_files_are_on_the_disk_before_their_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its name a result is lost when the power goes, however well it was synced."""
+    seen: list[list[str]] = []
+
+    def sync(descriptor: int) -> None:
+        if os.path.samestat(os.fstat(descriptor), tmp_path.stat()):
+            seen.append(sorted(os.listdir(tmp_path)))
+
+    (tmp_path / "manifest.json").touch()
+    monkeypatch.setattr(os, "fsync", sync)
+    Record(tmp_path, "w").close()
+    assert "results-w.jsonl" in seen[0]
+    assert "manifest.json" not in seen[0]
+
+
 def test_segments_rotate_and_each_has_a_chain_of_its_own(tmp_path: Path) -> None:
     record = Record(tmp_path, "w", segment_bytes=1000)
     for number in range(40):

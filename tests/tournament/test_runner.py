@@ -168,6 +168,28 @@ def test_a_finished_run_starts_nothing(whole: CommandRun) -> None:
     assert f"games: {len(before[0])} of {len(before[0])} done before" in again.output
 
 
+@pytest.mark.parametrize("lost", ["the last result", "all results"])
+def test_a_finished_run_that_lacks_results_is_not_played_again(
+    whole: CommandRun, tmp_path: Path, lost: str
+) -> None:
+    # Its decks are public, and after another game nothing would tell that there had been a first one.
+    folder = Path(shutil.copytree(whole.folder, tmp_path / "run"))
+    path = folder / "results-0001.jsonl"
+    if lost == "all results":
+        path.unlink()
+    else:
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    before = sorted(folder.iterdir())
+    resumed = tressette("tournament", "resume", folder)
+    assert resumed.exit_code == 1
+    assert "does not hold the results that it had when the run ended" in resumed.output
+    assert "results-0001.jsonl: " in resumed.output
+    assert (folder / "manifest.json").exists()
+    assert sorted(folder.iterdir()) == before
+    shutil.copy(whole.folder / "results-0001.jsonl", path)
+    assert tressette("tournament", "resume", folder).exit_code == 0
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_games(whole: CommandRun, tmp_path: Path) -> None:
     again = finish(standard(tmp_path))
@@ -272,6 +294,21 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     resumed = tressette("tournament", "resume", run.folder)
     assert resumed.exit_code == 0, resumed.output
     assert [(line["attempt"], line["faults"]) for line in results(run.folder)] == [(2, [])] * 2
+
+
+def test_what_is_counted_after_a_stop_is_what_the_record_has(tmp_path: Path) -> None:
+    """Results that were being synced when the server was stopped are in the record."""
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=500, concurrency=32)
+    for least in (10, 50, 90):
+        with command_run(file) as run:
+            until(lambda least=least: result_lines(run.folder) >= least, "results")  # type: ignore[misc]
+            run.signal(signal.SIGINT)
+            until(lambda: "again to stop now" in run.output, "the answer")
+            run.signal(signal.SIGINT)
+            assert run.wait(20) == 3, run.output
+        status = json.loads((run.folder / "status.json").read_text())
+        assert status["games"]["done"] == result_lines(run.folder) < 1000
+    assert not any(line["faults"] for line in results(run.folder))
 
 
 def test_games_dropped_by_an_interrupt_are_not_taken_for_played(tmp_path: Path) -> None:
@@ -399,8 +436,9 @@ async def test_games_without_their_tournament_or_key_are_refused(tmp_path: Path)
     run = (await play(file))[2].folder
     for missing in ("event.key", "tournament.toml"):
         content = (run / missing).read_bytes()
-        for without in ("nothing more", "results-0001.jsonl"):  # then only games that were begun
-            (run / without).unlink(missing_ok=True)
+        for without in ((), ("results-0001.jsonl", "manifest.json")):  # then only games that were begun
+            for name in without:
+                (run / name).unlink(missing_ok=True)
             (run / missing).unlink()
             before = {path.name for path in run.iterdir()}
             with pytest.raises(

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -305,6 +306,25 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = finish(event(folder, {"a": "random", "b": "first_legal"}, deal_sets=2))
     assert "schedule   4 games compared with it" in verify(run.folder).stdout
     return run.folder
+
+
+def test_a_run_that_was_stopped_resumed_and_killed_is_whole(tmp_path: Path) -> None:
+    """A stopped run leaves ratings, which are of fewer games than a later session has played."""
+    file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=300, concurrency=4)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= 10, "ten results")
+        run.signal(signal.SIGINT)
+        assert run.wait() == 3, run.output
+    assert errors(run.folder) == []
+    assert (run.folder / "ratings.json").exists()
+    before = result_lines(run.folder)
+    with command_run(file) as run:
+        until(lambda: result_lines(run.folder) >= before + 20, "twenty more")
+        assert errors(run.folder) == []  # while it is played
+        run.process.kill()
+        run.wait()
+    assert before < result_lines(run.folder) < 600
+    assert errors(run.folder) == []
 
 
 def test_a_game_with_two_results(folder: Path) -> None:

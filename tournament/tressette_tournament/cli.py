@@ -19,6 +19,7 @@ from tressette_bot.bots import REFERENCE_BOTS
 
 from tressette_tournament.check import checked, rehearsal
 from tressette_tournament.displays import display_for
+from tressette_tournament.folder import RATINGS, SPRT_TEST
 from tressette_tournament.formats import FormatError
 from tressette_tournament.invocation import called
 from tressette_tournament.journal import JournalError
@@ -225,7 +226,7 @@ def _show_ending(runner: Runner, console: Console) -> None:
         a, b = (bot.name for bot in runner.tournament.bots)
         print_sprt(a, b, runner.test, console)
         data = json.dumps(sprt_as_json(a, b, runner.test), indent=2)
-        replace_file(runner.folder / "sprt.json", data.encode() + b"\n")
+        replace_file(runner.folder / SPRT_TEST, data.encode() + b"\n")
     for preset, places in runner.placings():
         _say(console, f"{preset}: " + ", ".join(f"{place}. {bot}" for place, bot in places))
 
@@ -298,7 +299,7 @@ def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
 def _show(folder: Path, console: Console) -> None:
     """Write ratings.json and print the tables and where everything is."""
     pools = _rate((folder,), wanted=False)
-    replace_file(folder / "ratings.json", json.dumps(as_json(pools), indent=2).encode() + b"\n")
+    replace_file(folder / RATINGS, json.dumps(as_json(pools), indent=2).encode() + b"\n")
     print_tables(pools, console)
     _say(console, f"Record, logs and ratings.json: {folder}")
 

@@ -13,7 +13,7 @@ In it::
     status.json       how the run stands (``status``)
     results-*.jsonl, tricks-*.jsonl, reveals-*.jsonl   the record; manifest.json once it is complete
     journal.jsonl     what was paired by results: Swiss, knockout and ladder (``journal``)
-    ratings.json      the ratings
+    ratings.json      the ratings; sprt.json the test: both only while they say what the results give
     logs/             operational log of the server, output of each bot
 
 A **stage** is what an event has become by an extension; an event that was never extended has one. Each has a
@@ -39,6 +39,8 @@ from tressette.record.whole import replace_file
 from tressette_tournament import run_lock
 from tressette_tournament.tournament_file import Format, Tournament, differences, dump
 
+RATINGS: Final = "ratings.json"
+SPRT_TEST: Final = "sprt.json"
 SERVER_GONE_S: Final = 15.0
 """How long a runner waits for the server of one that was killed."""
 _NOT_EXTENDED: Final = {
@@ -172,6 +174,13 @@ def has_games(folder: Path) -> bool:
     """Whether the folder holds results, or games that were begun."""
     records = [*folder.glob("results-*.jsonl"), *folder.glob("tricks-*.jsonl*")]
     return any(record.stat().st_size for record in records)
+
+
+def forget_tables(folder: Path) -> None:
+    """Take away what an earlier session computed from its results, as the server does with the manifest: from
+    the next result on it would be untrue, and nothing would say so if this session is killed."""
+    for name in (RATINGS, SPRT_TEST):
+        (folder / name).unlink(missing_ok=True)
 
 
 def say_ended(event: Event, reason: str) -> None:

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from tressette.record.decks import deck_name, deck_seed, game_salt
 from tressette.record.game import GameSpec
-from tressette.record.manifest import read_manifest, write_manifest
+from tressette.record.manifest import check_manifest, read_manifest, write_manifest
 from tressette.record.reader import begun_attempts, seconds_played
 from tressette.record.writer import NO_ROOM, free_writer
 from tressette.rules.events import FaultKind
@@ -36,7 +36,15 @@ from tressette.rules.ruleset import RuleSet
 
 from tressette_tournament import repeats
 from tressette_tournament.ending import Ending
-from tressette_tournament.folder import Event, RunError, open_event, open_keys, say_ended, working
+from tressette_tournament.folder import (
+    Event,
+    RunError,
+    forget_tables,
+    open_event,
+    open_keys,
+    say_ended,
+    working,
+)
 from tressette_tournament.formats import Knockout, Ladder, Rated, Ratings, Rounds, Stage, format_of
 from tressette_tournament.journal import Journal, read_rounds
 from tressette_tournament.local_host import LocalHost
@@ -174,6 +182,7 @@ class Runner:
 
     def _open(self, stack: ExitStack) -> None:
         """Read what earlier sessions have left, and say how far the event is."""
+        self._confirm_results()
         event = self._event = open_event(self.tournament, extend=self._extend)
         began = self._clock()
         self._retirement = Retirement(event, self._rules, lambda: self._schedule.settled_sets)
@@ -208,6 +217,18 @@ class Runner:
             self._end(event.ended)
         self._end_by_rule()
 
+    def _confirm_results(self) -> None:
+        """Refuse a run that had ended and whose results are others now: what is missing would be played
+        again, from decks that are public by then, and a new manifest would confirm it."""
+        manifest = read_manifest(self.folder)
+        if manifest is None:
+            return
+        if different := list(check_manifest(self.folder, manifest, results_only=True)):
+            raise RunError(
+                f"{self.folder} does not hold the results that it had when the run ended; put them back: "
+                + "; ".join(different)
+            )
+
     def _earlier(self) -> Iterator[GameResult]:
         for result in read_games(self.folder):
             self._fold.add(result)
@@ -227,6 +248,7 @@ class Runner:
     # -- one session ----------------------------------------------------------------------------
 
     async def _session(self, server_lock: int) -> None:
+        forget_tables(self.folder)
         self._host = self._make_host(
             self.folder / "logs" / "server.log", self._message, keep_open=(server_lock,)
         )

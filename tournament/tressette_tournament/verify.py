@@ -27,6 +27,7 @@ from tressette.record.replay import RecordedGame, ReplayDiffers, read_games, rep
 from tressette.record.reveals import deck_matches, read_reveals
 from tressette.record.segments import segments
 
+from tressette_tournament.folder import RATINGS
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
 from tressette_tournament.results import GameResult, read
@@ -253,7 +254,7 @@ def _check_files(folder: Path, checked: Checked) -> Iterator[str]:
 
 
 def _check_ratings(folder: Path, checked: Checked) -> Iterator[str]:
-    file = folder / "ratings.json"
+    file = folder / RATINGS
     try:
         found = json.loads(file.read_bytes())
         wanted = json.loads(json.dumps(as_json(rate(read(folder)))))

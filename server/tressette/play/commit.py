@@ -14,7 +14,7 @@ GROUP_S: Final = 0.05
 
 class GroupCommit:
     """``add`` results whose lines have been written; ``committed`` is called with each once it is on the
-    disk, while ``run`` runs."""
+    disk, while ``run`` runs, and with the last of them by ``close``."""
 
     def __init__(self, record: Record, committed: Callable[[dict[str, Any]], None]) -> None:
         self._record = record
@@ -33,8 +33,18 @@ class GroupCommit:
             await self._added.wait()
             await asyncio.sleep(GROUP_S)
             self._added.clear()
-            results, self._waiting = self._waiting, []
+            group = len(self._waiting)
             self._record.flush()
             await asyncio.to_thread(self._record.sync)
-            for result in results:
-                self._committed(result)
+            self._tell(group)
+
+    def close(self) -> None:
+        """Close the record, once ``run`` has been ended. Results that were waiting are in it as well, so
+        they are told: otherwise the record would have more games than anybody has counted."""
+        self._record.close()
+        self._tell(len(self._waiting))
+
+    def _tell(self, group: int) -> None:
+        results, self._waiting = self._waiting[:group], self._waiting[group:]
+        for result in results:
+            self._committed(result)

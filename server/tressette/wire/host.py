@@ -258,7 +258,8 @@ class Host:
             self._arena.close()
             servers = [server for server in (self._local, self._remote) if server is not None]
             await asyncio.gather(*(server.stop() for server in servers))
-            self._record.close()
+            with contextlib.suppress(BrokenPipeError):  # a runner that was killed hears nothing any more
+                self._commit.close()
 
     async def _listen(self) -> None:
         config = self._config
