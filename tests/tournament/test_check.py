@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from support.runs import event, loaded, player, results, script, until
+from support.runs import event, loaded, player, results, script, tressette, until
 from tressette_tournament.check import NO_CLOCK_MS, OPPONENTS, rehearsal
 from tressette_tournament.schedule import Schedule
 
@@ -161,6 +161,17 @@ def test_two_copies_of_a_failing_bot_do_not_pass(tmp_path: Path) -> None:
     for bot in ("one", "two"):
         assert done.lines[bot][0].startswith(f"{bot}: DOES NOT PASS")
         told(done.lines[bot][1:], "timeout, ")
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_an_output_that_is_no_place_is_refused(tmp_path: Path, command: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    file = event(tmp_path, {"one": "random", "two": "greedy"})
+    for output in ("loop", "loop/below"):
+        result = tressette("tournament", command, file, "--output", tmp_path / output)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("Error: [Errno ")
+        assert "loop" in result.stderr
 
 
 def test_bots_are_checked_against_others_without_a_clock_too(tmp_path: Path) -> None:

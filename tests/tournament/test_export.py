@@ -167,6 +167,15 @@ def test_games_without_a_result_are_left_out(tmp_path: Path) -> None:
     assert names == {json.loads(line)["game"] for line in lines}
 
 
+def test_a_folder_without_results_makes_no_tables(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "results-0001.jsonl").touch()
+    result = run(tmp_path / "run", "csv", tmp_path / "tables")
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {tmp_path / 'run'} holds no results (in results-*.jsonl)\n"
+    assert not (tmp_path / "tables").exists()
+
+
 def test_nothing_is_overwritten(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "tricks.csv").write_text("mine")
     result = run(folder, "csv", tmp_path)

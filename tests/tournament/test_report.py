@@ -142,6 +142,14 @@ def test_open_sets_are_counted() -> None:
     assert "not counted: 3" in shown(pools("wlw", missing=1))
 
 
+def test_faults_of_games_that_do_not_count_are_attributed_all_the_same() -> None:
+    """A bot that crashed until it was given up may be in no complete deal set at all."""
+    lines = [line.rstrip() for line in shown(pools("wlw", missing=1)).splitlines()]
+    assert lines[-3:] == ["Faults in open deal sets:", "  A: timeout 1", ""]
+    assert "open deal sets" not in shown(pools("wlw"))
+    assert as_json(pools("wlw", missing=1))["pools"][0]["open_faults"] == [["A", "timeout", 1]]
+
+
 def test_json_is_plain_and_repeats_the_ratings() -> None:
     rated = pools("wlwwdwlwww" * 3, ("AB", "AC"))
     data = json.loads(json.dumps(as_json(rated), allow_nan=False))

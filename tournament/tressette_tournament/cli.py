@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import signal
 import time
@@ -154,7 +155,8 @@ def check(file: Path, output: Path | None, sets: int, quiet: bool) -> None:
       3  it was stopped before its end
     """
     event = _load(file, None)
-    output = (output or Path(f"{event.output}-check-{time.strftime('%Y%m%d-%H%M%S')}")).resolve()
+    output = output or Path(f"{event.output}-check-{time.strftime('%Y%m%d-%H%M%S')}")
+    output = Path(os.path.realpath(output))
     if output.exists() and any(output.iterdir()):
         raise click.ClickException(f"{output} is not empty: a check begins anew")
     event = rehearsal(event, output, sets)

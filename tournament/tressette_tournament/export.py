@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import click
-from tressette.record.reader import RecordError
+from tressette.record.reader import RecordError, result_files
 from tressette.record.replay import RecordedGame, read_games
 from tressette.rules.layout import turn_order
 from tressette.rules.ruleset import RuleSet
@@ -342,7 +342,8 @@ are not replaced.
 \b
 Exit status:
   0  exported
-  1  the record is damaged, a table exists already or cannot be written, or pyarrow is missing
+  1  there are no results, the record is damaged, a table exists already or cannot be written, or pyarrow
+     is missing
   2  the command line was wrong
 
 A text is UTF-8, a whole number has 64 bits, a flag is true or false; in CSV what is unknown is empty.
@@ -362,6 +363,8 @@ A text is UTF-8, a whole number has 64 bits, a flag is true or false; in CSV wha
 def export_command(folder: Path, kind: str, output: Path) -> None:
     """See ``_HELP``."""
     torn: list[str] = []
+    if not any(path.stat().st_size for path in result_files(folder)):
+        raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
     try:
         count = export(folder, kind, output, torn)
     except ModuleNotFoundError as error:

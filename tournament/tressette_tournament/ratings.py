@@ -17,7 +17,7 @@ intervals.py. Decisions:
    may differ between (A, B) and (B, A).
 4. Points per deal are all points over all deals, of played games only: a forfeited game ends with
    points that say nothing about play.
-5. Every figure, faults and games too, is of complete deal sets.
+5. Every figure, faults and games too, is of complete deal sets; the faults in open ones are listed apart.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class ComponentRatings:
 
 @dataclass(frozen=True, slots=True)
 class PoolRatings:
-    """components: largest first, then by first name. games, deal_sets, decks: those that count."""
+    """components: largest first, then by first name. games, deal_sets, decks: those that count.
+    open_faults: (bot, kind, count) in the games of open sets."""
 
     pool: str
     preset: str
@@ -121,6 +122,7 @@ class PoolRatings:
     deal_sets: int
     decks: int
     open_sets: tuple[OpenSet, ...]
+    open_faults: tuple[tuple[str, str, int], ...]
     components: tuple[ComponentRatings, ...]
 
 
@@ -253,8 +255,17 @@ class _Pool:
             self.deal_sets,
             len(self._decks),
             tuple(waiting),
+            self._open_faults(),
             self._rated,
         )
+
+    def _open_faults(self) -> tuple[tuple[str, str, int], ...]:
+        count: Counter[tuple[str, str]] = Counter()
+        for members in self.open.values():
+            for game in members:
+                for bot, kind, number in game.faults:
+                    count[bot, kind] += number
+        return tuple((bot, kind, number) for (bot, kind), number in sorted(count.items()))
 
     def _complete(self, games: Sequence[GameResult]) -> None:
         self._rated = None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rich import box
@@ -42,11 +44,15 @@ def print_tables(pools: Iterable[PoolRatings], console: Console) -> None:
                 console.print(table)
             else:
                 console.print(_table(pool, component, number, _COLUMNS[:-1]))
-                _print_faults(component, console)
+                faults = [(bot.bot, *fault) for bot in component.bots for fault in bot.faults]
+                if faults:
+                    _print_faults("Faults:", faults, console)
         if len(pool.components) > 1:
             console.print("No game connects these tables: their ratings cannot be compared.")
         if pool.open_sets:
             console.print(f"{escape(pool.preset)} · open deal sets, not counted: {len(pool.open_sets)}")
+        if pool.open_faults:
+            _print_faults("Faults in open deal sets:", pool.open_faults, console)
 
 
 def _table(pool: PoolRatings, component: ComponentRatings, number: int, columns: tuple[str, ...]) -> Table:
@@ -71,14 +77,11 @@ def _table(pool: PoolRatings, component: ComponentRatings, number: int, columns:
     return table
 
 
-def _print_faults(component: ComponentRatings, console: Console) -> None:
-    faulty = [bot for bot in component.bots if bot.faults]
-    if not faulty:
-        return
-    console.print("Faults:")
-    for bot in faulty:
-        faults = ", ".join(f"{kind} {count}" for kind, count in bot.faults)
-        text = Text(f"{bot.bot}: {faults}", overflow="fold")
+def _print_faults(title: str, faults: Iterable[tuple[str, str, int]], console: Console) -> None:
+    """faults: (bot, kind, count), those of a bot together."""
+    console.print(title)
+    for bot, of_bot in groupby(faults, key=itemgetter(0)):
+        text = Text(f"{bot}: {', '.join(f'{kind} {count}' for _, kind, count in of_bot)}", overflow="fold")
         console.print(Padding(text, (0, 0, 0, 2)), highlight=False)
     console.print()
 
@@ -190,6 +193,7 @@ def _pool(pool: PoolRatings) -> dict[str, Any]:
         "deal_sets": pool.deal_sets,
         "decks": pool.decks,
         "open_sets": [{"deal_set": s.deal_set, "have": s.have, "want": s.want} for s in pool.open_sets],
+        "open_faults": [list(fault) for fault in pool.open_faults],
         "components": [
             {
                 "bots": [_bot(bot) for bot in component.bots],

@@ -266,10 +266,10 @@ def load(file: Path, *, reference_bots: Collection[str], output: Path | None = N
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise TournamentFileError(str(file), line, "", "not UTF-8 text") from None
-    folder = file.resolve().parent
+    folder = Path(os.path.realpath(file)).parent
     tournament = parse(text, file=str(file), folder=folder, reference_bots=reference_bots)
     if output is not None:
-        tournament = replace(tournament, output=str(output.resolve()))
+        tournament = replace(tournament, output=os.path.realpath(output))
     source = Source(str(file), key_lines(text))
     _check_places(source, tournament)
     source.raise_problems()

@@ -236,7 +236,7 @@ def new_token(path: Path, name: str) -> tuple[str, Token]:
         raise TokenError(f"{name!r} looks like the id of a token, which would make revoking ambiguous")
     text = PREFIX + secrets.token_urlsafe(32)
     token = Token(name, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), _digest(text))
-    path = path.resolve()  # a link stays a link
+    path = Path(os.path.realpath(path))  # a link stays a link
     with _locked(path.parent):
         _replace(path, [*(read_tokens(path) if path.exists() else ()), token])
     return text, token
@@ -244,7 +244,7 @@ def new_token(path: Path, name: str) -> tuple[str, Token]:
 
 def revoke_tokens(path: Path, which: str) -> list[Token]:
     """Remove the token with this id, or all of this name; returns them. Raises TokenError, OSError."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))
     with _locked(path.parent):
         tokens = read_tokens(path)
         gone = [token for token in tokens if which in (token.name, token.id)]
