@@ -180,6 +180,10 @@ def test_extending_twice_by_the_same_is_extending_once(tmp_path: Path) -> None:
     (other / "event.json").write_text((folder / "event.json").read_text())
     (other / "event.key").write_text((folder / "event.key").read_text())
     del first
+    with pytest.raises(
+        RunError, match=r"was being extended .* the bots a, b, c: run the extended tournament"
+    ):
+        begun(replace(cup(tmp_path), output=str(other)))
     assert begun(replace(cup(tmp_path, bots=3), output=str(other)), extend=True).stages == event.stages
 
 

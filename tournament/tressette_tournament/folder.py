@@ -157,6 +157,12 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
     if different and not (grows and extend):
         raise RunError(_refusal(folder, path, different, grows))
     event = _kept_event(tournament, folder)
+    last = event.stages[-1]
+    if not grows and (last.bots, last.deal_sets) != (_names(tournament), tournament.deal_sets):
+        raise RunError(
+            f"{folder} was being extended when its runner was ended, to {last.deal_sets} deal sets and the "
+            f"bots {', '.join(last.bots)}: run the extended tournament file again, with --extend"
+        )
     if grows:
         if event.ended is not None and event.published:
             # More would be played under the same key: anybody could draw the decks.
@@ -210,16 +216,21 @@ def _change(folder: Path, changes: Mapping[str, object]) -> None:
 def _begin(tournament: Tournament, folder: Path) -> Event:
     if has_games(folder) and tournament.seed is None and not (folder / "event.key").exists():
         raise RunError(_key_missing(folder))
-    names = tuple(bot.name for bot in tournament.bots)
-    event = Event(tournament, (Stage(names, tournament.deal_sets, 0, _key(tournament, folder, 0)),))
+    event = Event(
+        tournament, (Stage(_names(tournament), tournament.deal_sets, 0, _key(tournament, folder, 0)),)
+    )
     _write_event(event)
     return event
+
+
+def _names(tournament: Tournament) -> tuple[str, ...]:
+    return tuple(bot.name for bot in tournament.bots)
 
 
 def _extended(event: Event) -> Event:
     """The event with what its tournament file has more than its last stage; it goes on in any case."""
     tournament, last = event.tournament, event.stages[-1]
-    bots = tuple(bot.name for bot in tournament.bots)
+    bots = _names(tournament)
     stages = event.stages
     if tournament.format is Format.LADDER:
         # It chooses what comes next in any case, on decks that nobody has seen.
