@@ -269,6 +269,16 @@ async def test_many_pages_are_fetched_whole(tmp_path: Path) -> None:
     assert again == found
 
 
+async def test_a_proxy_is_not_asked_for_the_loopback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    reveals = Reveals(tmp_path, "0001")
+    async with serving(reveals=reveals) as running:
+        assert await asyncio.to_thread(lambda: list(fetch_reveals(running.address))) == []
+    reveals.close()
+
+
 async def test_refusals_are_a_line_and_a_status(tmp_path: Path) -> None:
     async with serving(tokens={"secret": "mine"}) as running:
         no_record = await fetched(running.address)

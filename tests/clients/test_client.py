@@ -14,6 +14,7 @@ from typing import Any
 
 import grpc
 import pytest
+from support.streams import true_in_time
 from tressette.rules.cards import Card
 from tressette.rules.presets import PRESETS
 from tressette.v1 import arena_service_pb2 as pb
@@ -372,6 +373,48 @@ async def test_matches_under_way_are_worth_the_whole_grace_period(monkeypatch: p
         await play(Lowest(), address, reconnect=short)
 
 
+async def test_an_arena_that_is_back_late_without_the_session_gets_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def dropped(stream: Stream) -> None:
+        await stream.welcome(grace_ms=20_000)
+        await stream.send(turn("a"))
+        await stream.answers()
+
+    async def away(stream: Stream) -> None:
+        nonlocal now
+        now += 6.0
+        await stream.context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
+
+    async def unknown(stream: Stream) -> None:
+        hello = await stream.read()
+        assert hello is not None
+        assert hello.hello.resume_token
+        await stream.end("RESUME_UNKNOWN")
+
+    async def fresh(stream: Stream) -> None:
+        assert not (await stream.welcome()).resume_token
+        await stream.end()
+
+    # Without matches to win back it would have given up after ten seconds, or two attempts.
+    short = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=10, attempts=2)
+    async with arena(dropped, away, away, away, unknown, fresh) as address:
+        await play(Lowest(), address, reconnect=short)
+
+
+async def test_a_new_session_that_is_unknown_is_refused() -> None:
+    async def unknown(stream: Stream) -> None:
+        await stream.read()
+        await stream.end("RESUME_UNKNOWN")
+
+    async with arena(unknown) as address:
+        with pytest.raises(Refused, match="RESUME_UNKNOWN"):
+            await play(Lowest(), address, reconnect=QUICK)
+
+
 async def test_gives_up_on_an_arena_that_says_nothing() -> None:
     async def silent(stream: Stream) -> None:
         await stream.read()
@@ -482,6 +525,38 @@ async def test_opens_a_session_on_every_address() -> None:
     async with arena(member("b")) as second, arena(member("a", second, second)) as first:
         await play(bot, first)
     assert sorted(bot.asked) == [("a", 1), ("b", 1)]
+
+
+async def test_an_address_that_cannot_be_reached_is_no_reason_to_leave_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nowhere = f"127.0.0.1:{_free_port()}"
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome(addresses=[nowhere])
+        await true_in_time(lambda: f"no arena at {nowhere}" in caplog.text)
+        await stream.send(turn("a"))
+        await stream.answers()
+        await stream.end()
+
+    bot = Lowest()
+    async with arena(script) as address:
+        with pytest.raises(ConnectionLost) as caught:
+            await play(bot, address, reconnect=QUICK)
+    assert caught.value.address == nowhere
+    assert bot.asked == [("a", 1)]
+
+
+async def test_a_proxy_is_not_asked_for_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.end()
+
+    for name in ("no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{_free_port()}")
+    async with arena(script) as address:
+        await play(Lowest(), address, reconnect=QUICK)
 
 
 async def test_address_and_token_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

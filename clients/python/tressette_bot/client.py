@@ -151,8 +151,9 @@ async def play(
     everywhere.
 
     Raises NotConfigured without an address or for TLS files that are none, ConnectionLost when the arena
-    is gone for good, Refused when it ends the session for any reason but its own shutdown,
-    ProtocolViolated, UnknownRules, and whatever the bot's methods raise.
+    is gone for good (at one of its addresses: after the sessions at the others), Refused when it ends the
+    session for any reason but its own shutdown, ProtocolViolated, UnknownRules, and whatever the bot's
+    methods raise.
     """
     address = address or os.environ.get("TRESSETTE_ADDRESS")
     if not address:
@@ -161,11 +162,20 @@ async def play(
         token = os.environ.get("TRESSETTE_TOKEN", "")
     credentials = credentials_of(tls_root, tls_cert, tls_key)
     known: set[str] = set()
+    gone: list[ConnectionLost] = []
+
+    async def keep_session(where: str) -> None:
+        try:
+            await _Session(bot, where, token, credentials, reconnect, open_session).run()
+        except ConnectionLost as lost:
+            if len(known) > 1:
+                _log.error("%s", lost)  # it is raised only when the others are over
+            gone.append(lost)
 
     def open_session(where: str) -> None:
         if where not in known:
             known.add(where)
-            group.create_task(_Session(bot, where, token, credentials, reconnect, open_session).run())
+            group.create_task(keep_session(where))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -173,6 +183,8 @@ async def play(
     except BaseExceptionGroup as failed:
         # The first one ended the others; a caller should not have to unpack it.
         raise failed.exceptions[0] from None
+    if gone:
+        raise gone[0]
 
 
 def credentials_of(root: Path | None, cert: Path | None, key: Path | None) -> grpc.ChannelCredentials | None:
@@ -219,7 +231,7 @@ class _Attempts:
         self._patience = 0.0
 
     def connected(self) -> None:
-        """The arena has sent a Welcome."""
+        """The arena has answered: the time to give up runs from the next loss."""
         self._connected = True
 
     def useful(self) -> None:
@@ -314,7 +326,9 @@ class _Session:
             ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
             ("grpc.http2.max_pings_without_data", 0),
         ]
-        if self._credentials is None and is_loopback(self._address):
+        local = is_loopback(self._address)
+        options.append(("grpc.enable_http_proxy", int(not local)))
+        if self._credentials is None and local:
             return grpc.aio.insecure_channel(self._address, options)
         credentials = self._credentials or grpc.ssl_channel_credentials()
         return grpc.aio.secure_channel(self._address, credentials, options)
@@ -359,8 +373,11 @@ class _Session:
                 raise _Lost("the arena is going to be back")
             if first.ending.reason in _REGULAR_ENDS:
                 return None
-            if first.ending.reason == ErrorReason.ERROR_REASON_RESUME_UNKNOWN:
+            if first.ending.reason == ErrorReason.ERROR_REASON_RESUME_UNKNOWN and self._welcome is not None:
                 self._forget()
+                # The arena is there: what is left of the time for finding it does not matter any more.
+                self._attempts.connected()
+                self._attempts.useful()
                 raise _Lost("the arena does not know the session any more")
             raise _refusal(first.ending)
         if kind != "welcome" or first.welcome.protocol != PROTOCOL:

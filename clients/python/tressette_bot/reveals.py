@@ -68,10 +68,12 @@ def _requests(commitments: Sequence[bytes]) -> Iterator[GetRevealsRequest]:
 
 @contextmanager
 def _channel(address: str, credentials: grpc.ChannelCredentials | None) -> Iterator[grpc.Channel]:
-    if credentials is None and is_loopback(address):
-        channel = grpc.insecure_channel(address)
+    local = is_loopback(address)
+    options = (("grpc.enable_http_proxy", int(not local)),)
+    if credentials is None and local:
+        channel = grpc.insecure_channel(address, options)
     else:
-        channel = grpc.secure_channel(address, credentials or grpc.ssl_channel_credentials())
+        channel = grpc.secure_channel(address, credentials or grpc.ssl_channel_credentials(), options)
     with channel:
         yield channel
 
