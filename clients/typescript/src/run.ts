@@ -1,4 +1,5 @@
 import type { Bot } from "./bot.js";
+import { ConnectionLostError } from "./errors.js";
 import { Session, type SessionOptions } from "./session.js";
 
 /** What run() can be told besides the address and the token. */
@@ -23,8 +24,8 @@ export interface RunOptions {
  * Play until the arena shuts down or the bot leaves.
  *
  * The address (host:port) is else that of TRESSETTE_ADDRESS, the token that of TRESSETTE_TOKEN. Rejects with
- * a ConnectionLostError or a RefusedError if the arena cannot be reached or does not want the bot, and with
- * whatever the bot throws.
+ * a ConnectionLostError or a RefusedError if the arena cannot be reached (at one of its addresses: when the
+ * sessions at the others are over) or does not want the bot, and with whatever the bot throws.
  */
 export async function run(bot: Bot, address?: string, token?: string, options: RunOptions = {}): Promise<void> {
   const env = process.env;
@@ -63,7 +64,12 @@ export async function run(bot: Bot, address?: string, token?: string, options: R
           .play()
           .catch((error: unknown) => {
             failures.push(error);
-            leave();
+            // One address that cannot be reached is no reason to leave the others.
+            if (!(error instanceof ConnectionLostError)) {
+              leave();
+            } else if (open > 1) {
+              settings.log(`no arena at ${error.message}`);
+            }
           })
           .finally(() => {
             open -= 1;

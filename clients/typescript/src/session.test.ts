@@ -266,6 +266,94 @@ test("an idle session that was not kept is followed by a new one", async () => {
   ]);
 });
 
+test("a session that is forgotten with its matches is followed by a new one", async () => {
+  let first: ((card: Card) => void) | undefined;
+  const choose = () =>
+    first === undefined ? new Promise<Card>((resolve) => (first = resolve)) : Promise.resolve(parseCard("4d"));
+  await against(
+    [
+      async (stream) => {
+        await stream.welcome();
+        stream.update({ handle: "lost", started: started(), firstEvent: 1, events: [trick(0)], turn: turn({ cards }) });
+        stream.send({ $case: "ping", value: { nonce: 1n } });
+        await stream.read("pong");
+        stream.cut();
+      },
+      async (stream) => {
+        assert.equal((await stream.read("hello")).positions.length, 1);
+        stream.end(ErrorReason.RESUME_UNKNOWN);
+      },
+      async (stream) => {
+        const hello = await stream.welcome();
+        assert.deepEqual([hello.resumeToken, hello.positions], ["", []]);
+        first?.(parseCard("4d")); // of the match that is lost: nobody wants it any more
+        stream.update({ handle: "new", started: started(), firstEvent: 1, turn: turn({ cards }) });
+        const { answers } = await stream.read("answers");
+        assert.deepEqual(answers.map((a) => a.handle), ["new"]);
+        stream.end();
+      },
+    ],
+    plain({ choose }),
+  );
+});
+
+test("an answer to a turn that is over is not sent, and does not hide the next one", async () => {
+  const waiting: ((card: Card) => void)[] = [];
+  await against(
+    [
+      async (stream) => {
+        await stream.welcome();
+        stream.update({ handle: "h", started: started(), turn: turn({ cards }, 1) });
+        stream.update({ handle: "h", turn: turn({ cards }, 2) });
+        stream.send({ $case: "ping", value: { nonce: 1n } });
+        await stream.read("pong");
+        waiting[0]?.(parseCard("4d"));
+        stream.update({ handle: "h", turn: turn({ cards }, 2) }); // sent again while the bot thinks
+        stream.send({ $case: "ping", value: { nonce: 2n } });
+        await stream.read("pong");
+        waiting[1]?.(parseCard("5d"));
+        const { answers } = await stream.read("answers");
+        assert.deepEqual(answers.map((a) => [a.turnId, a.card]), [[2, parseCard("5d")]]);
+        stream.end();
+      },
+    ],
+    plain({ choose: () => new Promise<Card>((resolve) => waiting.push(resolve)) }),
+  );
+  assert.equal(waiting.length, 2);
+});
+
+test("an address that cannot be reached is no reason to leave the others", async () => {
+  const nowhere = "127.0.0.1:1"; // a port that nobody listens on
+  let lost = () => {};
+  const gone = new Promise<void>((resolve) => (lost = resolve));
+  let answered = false;
+  const stay = async (stream: Stream) => {
+    await stream.welcome({ addresses: [nowhere] });
+    await gone;
+    stream.update({ handle: "h", started: started(), turn: turn({ cards }) });
+    await stream.read("answers");
+    answered = true;
+    stream.end();
+  };
+  const log = (line: string) => {
+    if (line.includes(nowhere)) lost();
+  };
+  await assert.rejects(against([stay], plain(), { log }), ConnectionLostError);
+  assert.ok(answered);
+});
+
+test("an arena that is slow to greet is tried again", async () => {
+  await against([
+    async (stream) => {
+      await stream.read("hello");
+    },
+    async (stream) => {
+      await stream.welcome();
+      stream.end();
+    },
+  ]);
+});
+
 test("a refusal is an error", async () => {
   const refuse = async (stream: Stream) => {
     await stream.read("hello");

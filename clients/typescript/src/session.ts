@@ -100,8 +100,10 @@ export class Session {
       if (this.#left.signal.aborted || this.#ending?.reason === ErrorReason.SHUTTING_DOWN) {
         return;
       }
-      if (this.#ending?.reason === ErrorReason.RESUME_UNKNOWN && this.#matches.size === 0 && this.#welcome) {
-        this.#ending = this.#welcome = undefined; // an idle session is not kept, and another is as good
+      if (this.#ending?.reason === ErrorReason.RESUME_UNKNOWN && this.#welcome) {
+        this.#forget();
+        backoff = FIRST_BACKOFF_MS;
+        lostAt = performance.now();
         continue;
       }
       if (this.#ending !== undefined) {
@@ -114,13 +116,25 @@ export class Session {
         lostAt = performance.now();
       }
       const grace = this.#welcome && this.#matches.size > 0 ? this.#welcome.graceMs : IDLE_GRACE_MS;
-      const hopeless = this.#welcome === undefined && error?.code !== status.UNAVAILABLE;
+      // Not there yet, or too slow: the stream was cancelled here, before its Welcome.
+      const worthwhile = error?.code === status.UNAVAILABLE || error?.code === status.CANCELLED;
+      const hopeless = this.#welcome === undefined && !worthwhile;
       if (hopeless || performance.now() - lostAt + backoff > grace) {
         throw new ConnectionLostError(`${this.address}: ${reason}`, { cause: error });
       }
       await delay(backoff * (0.5 + Math.random() / 2), undefined, { signal: this.#left.signal }).catch(() => {});
       backoff = Math.min(2 * backoff, LONGEST_BACKOFF_MS);
     }
+  }
+
+  /** The arena does not know the session any more: its matches are lost, and another session is as good. */
+  #forget(): void {
+    if (this.#matches.size > 0) {
+      this.options.log(`${this.#matches.size} matches are lost`);
+    }
+    this.#ending = this.#welcome = undefined;
+    this.#matches.clear();
+    this.#over.clear();
   }
 
   /** Say Goodbye; play() returns when the arena has answered it. */
@@ -301,8 +315,11 @@ export class Session {
     if (chosen instanceof Promise) {
       running.deciding = turnId;
       chosen
-        .finally(() => (running.deciding = 0))
         .then((choice) => {
+          if (running.deciding !== turnId || this.#matches.get(handle) !== running) {
+            return; // the arena has gone on without it
+          }
+          running.deciding = 0;
           running.answer = { ...choice, handle, turnId };
           this.#outbox.push(running.answer);
           this.#flush();
