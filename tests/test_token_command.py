@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -81,6 +82,14 @@ def test_a_damaged_file_is_refused_with_its_line(path: Path) -> None:
         assert result.exit_code == 1
         assert f"{path}:2:" in result.stderr
     assert path.read_text() == "\nnonsense\n"
+
+
+@pytest.mark.parametrize("command", ["new", "revoke"])
+def test_what_is_no_file_is_not_replaced(path: Path, command: str) -> None:
+    os.mkfifo(path)
+    result = run(command, "mine", file=path)
+    assert (result.exit_code, result.stderr) == (1, f"Error: {path}: not a regular file\n")
+    assert path.is_fifo()
 
 
 def test_a_folder_that_is_missing(path: Path) -> None:

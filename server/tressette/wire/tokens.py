@@ -236,7 +236,7 @@ def new_token(path: Path, name: str) -> tuple[str, Token]:
         raise TokenError(f"{name!r} looks like the id of a token, which would make revoking ambiguous")
     text = PREFIX + secrets.token_urlsafe(32)
     token = Token(name, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), _digest(text))
-    path = Path(os.path.realpath(path))  # a link stays a link
+    path = _itself(path)
     with _locked(path.parent):
         _replace(path, [*(read_tokens(path) if path.exists() else ()), token])
     return text, token
@@ -244,7 +244,7 @@ def new_token(path: Path, name: str) -> tuple[str, Token]:
 
 def revoke_tokens(path: Path, which: str) -> list[Token]:
     """Remove the token with this id, or all of this name; returns them. Raises TokenError, OSError."""
-    path = Path(os.path.realpath(path))
+    path = _itself(path)
     with _locked(path.parent):
         tokens = read_tokens(path)
         gone = [token for token in tokens if which in (token.name, token.id)]
@@ -252,6 +252,15 @@ def revoke_tokens(path: Path, which: str) -> list[Token]:
             raise TokenError(f"{path}: no token with the name or id {which!r}")
         _replace(path, [token for token in tokens if token not in gone])
     return gone
+
+
+def _itself(path: Path) -> Path:
+    """The file that is to be replaced: a link stays a link. Raises TokenError where something else is in the
+    place of a file, which replacing would do away with, be it a device."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise TokenError(f"{path}: not a regular file")
+    return path
 
 
 @contextlib.contextmanager
