@@ -225,7 +225,7 @@ def test_hands_that_were_kept_are_checked(tmp_path: Path) -> None:
     assert "hand in line 1" in result.output
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"commitment": "%s"}'])
+@pytest.mark.parametrize("line", ["{", "[]", "[" * 100_000, '{"commitment": "%s"}'])
 def test_lines_that_are_no_hands(tmp_path: Path, line: str) -> None:
     spec = spec_of(PRESETS[PRESET], "g0", bytes(32), PRESET)
     file = tmp_path / "hands.jsonl"

@@ -102,6 +102,7 @@ def test_options_can_be_replaced() -> None:
         (("tressette-21", "--set", "deals=4"), "deals: means nothing with end 'first_to'"),
         (("tressette-21", "--set", "monte"), "'monte' is not OPTION=VALUE"),
         (("tressette-21", "--set", "=4"), "'=4' is not OPTION=VALUE"),
+        (("tressette-21", "--set", f"target={'9' * 5000}"), "target: a number of 5000 digits"),
         ((), "Missing argument 'NAME'"),
     ],
 )

@@ -322,7 +322,7 @@ def _objects(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, text in enumerate(lines, start=1):
         try:
             line = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from error
         if not isinstance(line, dict):
             raise ValueError(f"line {number}: not an object")

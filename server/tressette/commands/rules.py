@@ -95,7 +95,10 @@ def _override(text: str) -> tuple[str, str | int]:
     option, equals, value = text.partition("=")
     if not option or not equals:
         raise click.BadParameter(f"{text!r} is not OPTION=VALUE", param_hint="--set")
-    return option, int(value) if value.isdecimal() else value
+    try:
+        return option, int(value) if value.isdecimal() else value
+    except ValueError:  # more digits than Python reads
+        raise click.BadParameter(f"{option}: a number of {len(value)} digits", param_hint="--set") from None
 
 
 def _described(preset: str, chosen: RuleSet, origins: dict[str, str]) -> dict[str, object]:
