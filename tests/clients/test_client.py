@@ -138,7 +138,9 @@ def turn(handle: str, turn_id: int = 1, *, started: bool = True, first_event: in
     """A turn to lead, with card number ``turn_id`` as the first legal one."""
     update = pb.MatchUpdate(handle=handle, first_event=first_event)
     if started:
-        update.started.CopyFrom(pb.MatchStarted(rules=RULES, seat=0, bot_seed=bytes(32)))
+        update.started.CopyFrom(
+            pb.MatchStarted(rules=RULES, seat=0, bot_seed=bytes(32), deck_commitment=b"\xab")
+        )
         deal = DealStarted(phase=1, number=1, attempt=1, active=range(4))  # type: ignore[arg-type]
         update.events.append(Event(deal_started=deal))
     update.turn.turn_id = turn_id
@@ -475,7 +477,7 @@ async def test_nonsense_of_the_arena_is_refused() -> None:
                 await play(Lowest(), address)
 
 
-async def test_a_crash_of_the_bot_is_a_crash() -> None:
+async def test_a_crash_of_the_bot_is_a_crash(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Lowest):
         def choose(self, view: View) -> Card:
             raise ZeroDivisionError("a bug")
@@ -487,6 +489,23 @@ async def test_a_crash_of_the_bot_is_a_crash() -> None:
 
     async with arena(script) as address:
         with pytest.raises(ZeroDivisionError, match="a bug"):
+            await play(Broken(), address)
+    assert "seat 0, turn 1 of the match with deck commitment ab: the bot raised ZeroD" in caplog.text
+
+
+@pytest.mark.parametrize("card", [-1, 40])
+async def test_what_is_no_card_is_a_crash(card: int) -> None:
+    class Broken(Lowest):
+        def choose(self, view: View) -> Card:
+            return Card(card)
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"))
+        assert await stream.read() is None
+
+    async with arena(script) as address:
+        with pytest.raises(ValueError, match="is no card"):
             await play(Broken(), address)
 
 

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import logging
+import operator
 from collections.abc import Sequence
+from typing import Final
 
 from tressette.rules.cards import Card
+from tressette.v1 import card_pb2
 from tressette.v1.arena_service_pb2 import Answer
 
 from tressette_bot.bot import Bot
 from tressette_bot.messages import CARD_VALUES, SIGNAL_VALUES, name_declaration
 from tressette_bot.view import View
 
+_log: Final = logging.getLogger("tressette_bot")
+
 
 def decide(bot: Bot, view: View) -> Answer:
-    """The bot's answer to the turn of ``view``. What the bot raises passes through."""
+    """The bot's answer to the turn of ``view``. What the bot raises passes through, the turn is logged."""
     answer = Answer(handle=view.handle, turn_id=view.turn_id)
-    if _wants_card(bot, view, answer):
-        _play(bot, view, answer, bot.choose(view))
+    try:
+        if _wants_card(bot, view, answer):
+            _play(bot, view, answer, bot.choose(view))
+    except Exception as error:
+        # The commitment finds the game in a record; the handle means something to the arena alone.
+        _log.error(
+            "seat %d, turn %d of the match with deck commitment %s: the bot raised %s",
+            view.seat,
+            view.turn_id,
+            view.deck_commitment.hex(),
+            type(error).__name__,
+        )
+        raise
     return answer
 
 
@@ -45,11 +62,18 @@ def _wants_card(bot: Bot, view: View, answer: Answer) -> bool:
     if view.may_monte:
         answer.monte = bot.monte(view)
     elif view.discards:
-        answer.discard = CARD_VALUES[bot.discard(view)]
+        answer.discard = _value(bot.discard(view))
     return False
 
 
 def _play(bot: Bot, view: View, answer: Answer, card: Card) -> None:
-    answer.card = CARD_VALUES[card]
+    answer.card = _value(card)
     if not view.plain and view.may_signal and (gesture := bot.signal(view, card)) is not None:
         answer.signal = SIGNAL_VALUES[gesture]
+
+
+def _value(card: Card) -> card_pb2.Card.ValueType:
+    index = operator.index(card)
+    if not 0 <= index < len(CARD_VALUES):  # -1, which a bot may well come to by mistake, would be a card
+        raise ValueError(f"card {index} is no card: they are 0 to 39")
+    return CARD_VALUES[index]
