@@ -110,6 +110,7 @@ TRAPS: dict[int, tuple[str, dict[str, str]]] = {
 
 GONE = ("test_a_peer_that_is_gone_without_a_word_is_dropped", EFFECTS)
 PINGING = ("test_a_client_pings_as_often_as_it_may_and_notices_when_nothing_comes_back", EFFECTS)
+UNPROXIED = "test_a_proxy_is_not_asked_for_the_loopback"
 
 OPTIONS: dict[Path, dict[str, tuple[str, str]]] = {
     SERVER / "wire" / "server.py": {
@@ -130,6 +131,7 @@ OPTIONS: dict[Path, dict[str, tuple[str, str]]] = {
         ),
     },
     CLIENT / "client.py": {
+        "grpc.enable_http_proxy": (UNPROXIED, "clients/test_client.py"),
         "grpc.enable_retries": ("test_every_attempt_is_the_clients_own", EFFECTS),
         "grpc.use_local_subchannel_pool": (
             "test_two_bots_of_a_process_do_not_wait_for_each_others_attempts",
@@ -140,6 +142,7 @@ OPTIONS: dict[Path, dict[str, tuple[str, str]]] = {
         "grpc.http2.ping_timeout_ms": PINGING,
         "grpc.http2.max_pings_without_data": PINGING,
     },
+    CLIENT / "reveals.py": {"grpc.enable_http_proxy": (UNPROXIED, "test_reveal_command.py")},
 }
 """The channel options of each module, and the test that sees from outside what each does."""
 
