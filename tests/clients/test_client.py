@@ -23,6 +23,7 @@ from tressette.v1.event_pb2 import DealStarted, Event, MatchEnded
 from tressette.wire.convert import rules_to_wire
 from tressette_bot import ConnectionLost, NotConfigured, ProtocolViolated, Reconnect, Refused, client, play
 from tressette_bot.bot import Bot
+from tressette_bot.reveals import fetch_reveals
 from tressette_bot.view import View
 
 QUICK = Reconnect(first_s=0.001, longest_s=0.002, give_up_after_s=30, attempts=4)
@@ -595,6 +596,27 @@ async def test_address_and_token_come_from_the_environment(monkeypatch: pytest.M
         monkeypatch.setenv("TRESSETTE_TOKEN", "from outside")
         monkeypatch.setenv("TRESSETTE_BOT_NAME", "outsider")
         await play(Nameless())
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "127.0.0.1:99999", "127.0.0.1:0", "127.0.0.1:", ":50051", "127.0.0.1:x", "[::1]"]
+)
+async def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+    """gRPC would look for a host of that name, or take the port modulo 65536."""
+    with pytest.raises(NotConfigured, match=r"is not HOST:PORT with a port from 1 to 65535"):
+        await play(Lowest(), address)
+    with pytest.raises(NotConfigured, match=r"is not HOST:PORT with a port from 1 to 65535"):
+        list(fetch_reveals(address))
+
+
+async def test_a_token_or_name_that_is_no_text_is_refused() -> None:
+    class Odd(Lowest):
+        name = "\udcff"
+
+    with pytest.raises(NotConfigured, match=r"^token: not UTF-8 text"):
+        await play(Lowest(), "127.0.0.1:1", "\udcff")
+    with pytest.raises(NotConfigured, match=r"^name: not UTF-8 text"):
+        await play(Odd(), "127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

@@ -150,16 +150,22 @@ async def play(
     the bot's own certificate and its key (PEM), for arenas that ask for one. Any of them asks for TLS
     everywhere.
 
-    Raises NotConfigured without an address or for TLS files that are none, ConnectionLost when the arena
-    is gone for good (at one of its addresses: after the sessions at the others), Refused when it ends the
-    session for any reason but its own shutdown, ProtocolViolated, UnknownRules, and whatever the bot's
-    methods raise.
+    Raises NotConfigured without an address, for one that is none, for TLS files that are none and for a token
+    or name that is no text, ConnectionLost when the arena is gone for good (at one of its addresses: after
+    the sessions at the others), Refused when it ends the session for any reason but its own shutdown,
+    ProtocolViolated, UnknownRules, and whatever the bot's methods raise.
     """
     address = address or os.environ.get("TRESSETTE_ADDRESS")
     if not address:
         raise NotConfigured("address: pass one or set TRESSETTE_ADDRESS, for example 127.0.0.1:50051")
+    check_address(address)
     if token is None:
         token = os.environ.get("TRESSETTE_TOKEN", "")
+    for what, text in (("token", token), ("name", bot.name)):
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # as from a command line or environment that is not UTF-8
+            raise NotConfigured(f"{what}: not UTF-8 text") from None
     credentials = credentials_of(tls_root, tls_cert, tls_key)
     known: set[str] = set()
     gone: list[ConnectionLost] = []
@@ -185,6 +191,15 @@ async def play(
         raise failed.exceptions[0] from None
     if gone:
         raise gone[0]
+
+
+def check_address(address: str) -> None:
+    """Raises NotConfigured for what is not HOST:PORT: gRPC would look for a host of that name, or take the
+    port modulo 65536. Its own forms of addresses, which have a slash, are left to it."""
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536
+    if not ("/" in address or address.startswith("unix:") or (host and is_port)):
+        raise NotConfigured(f"address: {address!r} is not HOST:PORT with a port from 1 to 65535")
 
 
 def credentials_of(root: Path | None, cert: Path | None, key: Path | None) -> grpc.ChannelCredentials | None:

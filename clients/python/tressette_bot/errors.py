@@ -1,7 +1,8 @@
 """Everything that the client raises, as one tree::
 
     ClientError                 anything below
-    +-- NotConfigured           no address was given, or TLS files that are none (also a ValueError)
+    +-- NotConfigured           no address, or one that is none; TLS files that are none; a token or name
+    |                           that is no text (also a ValueError)
     +-- ConnectionLost          the arena is gone, or was never there, and reconnecting was given up
     +-- Refused                 the arena will not have this bot; ``reason`` says why
     +-- ProtocolViolated        the arena sent something that the protocol does not allow

@@ -19,7 +19,7 @@ from tressette.rules.deck import Phase
 from tressette.v1.arena_service_pb2 import GetRevealsRequest, GetRevealsResponse, Reveal
 from tressette.v1.arena_service_pb2_grpc import ArenaServiceStub
 
-from tressette_bot.client import credentials_of, is_loopback
+from tressette_bot.client import check_address, credentials_of, is_loopback
 from tressette_bot.errors import ConnectionLost, Refused
 from tressette_bot.view import View
 
@@ -43,9 +43,10 @@ def fetch_reveals(
     """The reveals of these commitments (32 bytes each), or all that there are; blocks while it waits. What is
     not revealed yet is left out. The other parameters are those of ``play``; no token is needed.
 
-    Raises NotConfigured for TLS files that are none, ConnectionLost without an arena, Refused by one that
-    will not.
+    Raises NotConfigured for an address or TLS files that are none, ConnectionLost without an arena, Refused
+    by one that will not.
     """
+    check_address(address)
     credentials = credentials_of(tls_root, tls_cert, tls_key)
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     with _channel(address, credentials) as channel:
