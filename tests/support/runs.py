@@ -33,6 +33,9 @@ Bots = dict[str, str | Path]
 MARK = "TRESSETTE_TEST_MARK"
 """Environment variable by which a process and all that it started are found again."""
 
+_HURRY = "hurry"
+"""File whose presence makes lingering bots quick."""
+
 PLAYER = """\
 import os, sys, time
 from tressette_bot.bot import Bot
@@ -102,6 +105,19 @@ def script(folder: Path, name: str, text: str) -> Path:
     file = folder / f"{name}.py"
     file.write_text(text)
     return file
+
+
+def lingering(folder: Path, quick_turns: int = 60) -> Path:
+    """A bot that is quick for so many turns and then takes a twentieth of a second for each, until ``hurry``. A
+    run with it is not over before the test has done what it wants to do in its middle, however long that
+    takes on a machine that is busy."""
+    seconds = f"0.002 if self.turns < {quick_turns} or os.path.exists({str(folder / _HURRY)!r}) else 0.05"
+    return script(folder, "slow", player(each_turn=f"time.sleep({seconds})"))
+
+
+def hurry(folder: Path) -> None:
+    """Let the lingering bots of a folder be quick again."""
+    (folder / _HURRY).touch()
 
 
 def loaded(file: Path) -> Tournament:

@@ -16,6 +16,8 @@ from support.runs import (
     Notes,
     command_run,
     event,
+    hurry,
+    lingering,
     loaded,
     player,
     result_lines,
@@ -123,8 +125,7 @@ async def test_the_surviving_bot_never_told_it_won(tmp_path: Path) -> None:
 
 async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
     """Games that the system cuts off have no result: nobody has lost them, and they are played again."""
-    slow = player(each_turn="time.sleep(0.01)")
-    bots: Bots = {"a": script(tmp_path, "slow", slow), "b": "first_legal"}
+    bots: Bots = {"a": lingering(tmp_path), "b": "first_legal"}
     file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
@@ -141,6 +142,7 @@ async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
         os.kill(server, signal.SIGKILL)
         assert run.wait(20) == 1, run.output
     assert not any(line["faults"] for line in results(run.folder))
+    hurry(tmp_path)
     outcome, _ = await play(file)
     assert outcome is Outcome.COMPLETE
     lines = results(run.folder)
@@ -151,8 +153,7 @@ async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
 
 async def test_a_bot_killed_from_outside_answers_for_its_own_games(tmp_path: Path) -> None:
     """The next process of the bot goes on; every game that it left is its own fault and nobody else's."""
-    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.01)"))
-    bots: Bots = {"a": slow, "b": "first_legal", "c": "random"}
+    bots: Bots = {"a": lingering(tmp_path), "b": "first_legal", "c": "random"}
     file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 3, "three results")
@@ -162,6 +163,7 @@ async def test_a_bot_killed_from_outside_answers_for_its_own_games(tmp_path: Pat
         assert killed
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
+        hurry(tmp_path)
         assert run.wait() == 0, run.output
         run.assert_nothing_left()
     lines = results(run.folder)

@@ -17,11 +17,11 @@ from support.runs import (
     Notes,
     command_run,
     event,
+    hurry,
+    lingering,
     loaded,
-    player,
     result_lines,
     results,
-    script,
     tressette,
     until,
 )
@@ -96,13 +96,15 @@ def test_a_rule_ends_the_event(tmp_path: Path, rule: str, games: int | None, rea
 
 def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
     """Deal sets that were open, but had no result, are no less part of it."""
-    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.005)"))
-    file = event(tmp_path, {"slow": slow, "b": "random"}, deal_sets=20, sections="[stop]\ndeal_sets = 6")
+    bots: Bots = {"slow": lingering(tmp_path), "b": "random"}
+    limit = "[stop]\ndeal_sets = 6"
+    file = event(tmp_path, bots, deal_sets=20, concurrency=2, sections=limit)
     with command_run(file) as one:
         until(lambda: result_lines(one.folder), "a result")
         one.signal(signal.SIGKILL)
         one.process.wait(10)
     assert len({line["deal_set"] for line in results(one.folder)}) < 6
+    hurry(tmp_path)
     run(file)
     played = {line["game"] for line in results(one.folder)}
     assert played == {f"p0-l0-s{number}-g{game}" for number in range(6) for game in (0, 1)}

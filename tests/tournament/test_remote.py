@@ -27,11 +27,11 @@ from support.runs import (
     CommandRun,
     command_run,
     event,
+    hurry,
+    lingering,
     loaded,
-    player,
     result_lines,
     results,
-    script,
     soon,
     tricks,
 )
@@ -319,7 +319,7 @@ async def test_all_bots_may_be_remote(tmp_path: Path) -> None:
 
 def slowly(folder: Path) -> list[str]:
     """The command of a bot that leaves time to cut its line in the middle of games."""
-    return [str(script(folder, "slowly", player(each_turn="time.sleep(0.005)")))]
+    return [str(lingering(folder))]
 
 
 def begun(run: CommandRun) -> int:
@@ -347,6 +347,7 @@ async def test_a_bot_that_loses_its_line_comes_back_to_its_games(tmp_path: Path,
                 line.mend()
                 far.process.send_signal(signal.SIGCONT)
                 await patiently(lambda: server_log(run, "session resumed"), "the return")
+                hurry(tmp_path)
                 assert await status_of(run) == 0, run.output
                 assert await far.ended() == 0, far.errors.read_text()
     games = results(run.folder)
@@ -369,6 +370,7 @@ async def test_a_bot_that_comes_back_too_late_plays_later_games(tmp_path: Path) 
                 line.cut()
                 await patiently(lambda: server_log(run, "session closed"), "the end of its session")
                 line.mend()
+                hurry(tmp_path)
                 assert await status_of(run) == 0, run.output
                 assert await far.ended() == 0, far.errors.read_text()
                 assert "matches are lost" in far.errors.read_text()

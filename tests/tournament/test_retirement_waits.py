@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import virtual_time
 from support.runs import event, loaded
-from tressette.record.reveals import Reveals, read_reveals
+from tressette.record.reveals import RevealFile, read_reveals
 from tressette_tournament.folder import open_event, say_revealed
 from tressette_tournament.retirement import Retirement
 
@@ -59,7 +59,7 @@ def revealed(folder: Path, seconds: float) -> float:
 
 
 def test_they_are_revealed_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reveals, "add", refusing(Reveals.add, errno.ENOSPC, 30))
+    monkeypatch.setattr(RevealFile, "add", refusing(RevealFile.add, errno.ENOSPC, 30))
     monkeypatch.setattr(
         "tressette_tournament.retirement.say_revealed", refusing(say_revealed, errno.EDQUOT, 3)
     )
@@ -69,6 +69,6 @@ def test_they_are_revealed_when_there_is_room(tmp_path: Path, monkeypatch: pytes
 
 
 def test_other_errors_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reveals, "add", refusing(Reveals.add, errno.EIO, 1))
+    monkeypatch.setattr(RevealFile, "add", refusing(RevealFile.add, errno.EIO, 1))
     with pytest.raises(OSError, match="refused"):
         revealed(tmp_path, 3600)

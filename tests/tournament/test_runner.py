@@ -33,6 +33,8 @@ from support.runs import (
     command_run,
     event,
     finish,
+    hurry,
+    lingering,
     loaded,
     player,
     result_lines,
@@ -256,8 +258,7 @@ def begun(run: Path, writer: str) -> set[tuple[str, int]]:
 
 
 async def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> None:
-    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.003)"))
-    file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=8, concurrency=4)
+    file = event(tmp_path, {"a": lingering(tmp_path), "b": "first_legal"}, deal_sets=8, concurrency=4)
     total = len(scheduled(file))
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 3, "three results")
@@ -271,6 +272,7 @@ async def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> N
     assert begun(run.folder, "0001") == {(line["game"], 1) for line in games}
     assert not any(line["faults"] for line in games)
     assert (run.folder / "ratings.json").exists()
+    hurry(tmp_path)
     assert (await play(file))[0] is Outcome.COMPLETE
     assert {line["game"] for line in results(run.folder)} == {game.id for game in scheduled(file)}
     assert {line["attempt"] for line in results(run.folder)} == {1}
@@ -774,10 +776,9 @@ async def test_two_seats_of_a_bot_are_two_processes(tmp_path: Path) -> None:
 
 
 async def test_a_killed_server_is_named_and_the_run_resumed(tmp_path: Path) -> None:
-    slow = script(tmp_path, "slow", player(each_turn=SLOWLY))
-    file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=12)
+    file = event(tmp_path, {"a": lingering(tmp_path), "b": "first_legal"}, deal_sets=12, concurrency=2)
     with command_run(file) as run:
-        until(lambda: result_lines(run.folder) >= 3, "three results")
+        until(lambda: result_lines(run.folder) >= 2, "two results")
         (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
         os.kill(server, signal.SIGKILL)
         assert run.wait(20) == 1, run.output
@@ -785,6 +786,7 @@ async def test_a_killed_server_is_named_and_the_run_resumed(tmp_path: Path) -> N
     log = run.folder / "logs" / "server.log"
     assert f"Error: the server ended by itself; see {log}\n" in run.output
     assert log.exists()
+    hurry(tmp_path)
     assert (await play(file))[0] is Outcome.COMPLETE
     assert len(results(run.folder)) == len({line["game"] for line in results(run.folder)}) == 24
     assert not any(line["faults"] for line in results(run.folder))
