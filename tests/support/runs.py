@@ -108,8 +108,8 @@ def script(folder: Path, name: str, text: str) -> Path:
 
 
 def lingering(folder: Path, quick_turns: int = 60) -> Path:
-    """A bot that is quick for so many turns and then takes a twentieth of a second for each, until ``hurry``. A
-    run with it is not over before the test has done what it wants to do in its middle, however long that
+    """A bot that is quick for so many turns and then takes a twentieth of a second for each, until ``hurry``.
+    A run with it is not over before the test has done what it wants to do in its middle, however long that
     takes on a machine that is busy."""
     seconds = f"0.002 if self.turns < {quick_turns} or os.path.exists({str(folder / _HURRY)!r}) else 0.05"
     return script(folder, "slow", player(each_turn=f"time.sleep({seconds})"))
