@@ -238,11 +238,8 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
-    # The first games end soon, the others not for a while: however long the commands take.
-    go = tmp_path / "go"
-    slow = f"time.sleep(0.01 if self.turns < 100 or os.path.exists({str(go)!r}) else 0.1)"
-    bot = script(tmp_path, "slow", player(each_turn=slow))
-    file = event(tmp_path, {"a": bot, "b": "first_legal"}, deal_sets=12, concurrency=4)
+    slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.02)"))
+    file = event(tmp_path, {"a": slow, "b": "first_legal"}, deal_sets=12, concurrency=4)
     with command_run(file, "--json") as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
         until(lambda: json.loads((run.folder / NAME).read_text())["games"]["done"], "a game in the status")
@@ -270,7 +267,6 @@ def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
     assert last.startswith("Stopped before its end; go on with: "), "on standard error"
     assert command("stop", run.folder).returncode == 1
     # To the end, with what stop has said.
-    go.touch()
     again = command("run", run.folder / "tournament.toml", "--quiet")
     assert again.returncode == 0, again.stderr
     assert again.stderr == ""

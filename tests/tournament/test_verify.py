@@ -291,6 +291,83 @@ def test_a_game_that_is_not_as_scheduled(
     assert any(expected in text for text in errors(folder))
 
 
+def without(deal_set: str) -> Callable[[Line], Line | None]:
+    """A deal set that was never played."""
+    return lambda line: None if line["game"].startswith(f"{deal_set}-") else line
+
+
+@pytest.mark.parametrize("secret", [False, True], ids=["public", "secret"])
+def test_a_deal_set_that_was_taken_out_of_a_complete_run(secret: bool, tmp_path: Path) -> None:
+    """Also where the manifest was taken away, once the keys of the event are published."""
+    bots = {"a": "random", "b": "first_legal"}
+    folder = finish(event(tmp_path, bots, deal_sets=3, seed=None if secret else "test")).folder
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s1"))
+    for reveals in folder.glob("reveals-*.jsonl"):
+        lines = reveals.read_bytes().splitlines(keepends=True)
+        reveals.write_bytes(b"".join(line for line in lines if b"p0-l0-s1-" not in line))
+    renew(folder)
+    expected = "it is complete, but 2 games have no result: p0-l0-s1-g0, p0-l0-s1-g1"
+    (found,) = errors(folder)
+    assert expected in found
+    (folder / "manifest.json").unlink()
+    assert any(expected in text for text in errors(folder)) == secret
+
+
+def changed_event(folder: Path, **fields: object) -> None:
+    data = json.loads((folder / "event.json").read_text())
+    (folder / "event.json").write_text(json.dumps(data | fields))
+
+
+def test_an_end_that_no_stop_rule_can_have_made(played: Path, tmp_path: Path) -> None:
+    """It would explain why deal sets are missing."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s1"))
+    renew(folder)
+    changed_event(folder, ended="the limit of 2 games is reached")
+    found = errors(folder)
+    assert any("tournament.toml has no such rule" in text for text in found)
+
+
+@pytest.mark.parametrize(("rule", "name"), [("games", "games"), ("deal_sets", "deal sets")])
+def test_a_run_that_was_ended_by_a_limit_that_it_does_not_reach(rule: str, name: str, tmp_path: Path) -> None:
+    bots = {"a": "random", "b": "first_legal"}
+    folder = finish(event(tmp_path, bots, deal_sets=9, sections=f"[stop]\n{rule} = 4")).folder
+    assert errors(folder) == []
+    for file in (RESULTS, TRICKS):
+        forge(folder / file, without("p0-l0-s0"))
+    renew(folder)
+    found = errors(folder)
+    assert any(f"ended since the limit of 4 {name} is reached" in text for text in found)
+
+
+def test_a_deal_set_that_an_ended_run_has_passed_over(tmp_path: Path) -> None:
+    """Where no bot can have been lost: both have played long after it."""
+    bots = {"a": "random", "b": "first_legal"}
+    file = event(
+        tmp_path, bots, deal_sets=30, concurrency=1, lines="window = 2", sections="[stop]\ngames = 40"
+    )
+    folder = finish(file).folder
+    assert errors(folder) == []
+    toml = folder / "tournament.toml"
+    toml.write_text(toml.read_text().replace("games = 40", "games = 38"))
+    changed_event(folder, ended="the limit of 38 games is reached")
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s3"))
+    renew(folder)
+    found = errors(folder)
+    assert any("2 games have no result: p0-l0-s3-g0, p0-l0-s3-g1" in text for text in found)
+
+
+def test_a_result_of_a_run_that_has_another_name(played: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, lambda line: line | ({"tournament": "x"} if "tournament" in line else {}))
+    renew(folder)
+    assert any("tournament is 'x', 'test' in the schedule" in text for text in errors(folder))
+
+
 @pytest.mark.parametrize("text", ["no toml", "bots = 3", "[[bots]]\nbot = []", "bots = []"])
 def test_a_schedule_that_cannot_be_made_again_is_told(played: Path, tmp_path: Path, text: str) -> None:
     folder = Path(shutil.copytree(played, tmp_path / "run"))

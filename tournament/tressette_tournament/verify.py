@@ -108,9 +108,13 @@ def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
                     checked.scheduled = (checked.scheduled or 0) + 1
                     if (difference := schedule.differs(line)) is not None:
                         yield f"{place}: game {result.game}: {difference}"
+                    else:
+                        schedule.add(result)
                 yield from _check_set(sets, result, place)
         except RecordError as error:
             yield str(error)
+    if schedule is not None:
+        yield from (f"{folder}: {problem}" for problem in schedule.lacks(places))
     checked.complete_sets = sum(one.games == one.size for one in sets.values())
     checked.open_sets = len(sets) - checked.complete_sets
 
