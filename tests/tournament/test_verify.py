@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import signal
 import tempfile
@@ -366,6 +367,82 @@ def test_a_result_of_a_run_that_has_another_name(played: Path, tmp_path: Path) -
         forge(folder / name, lambda line: line | ({"tournament": "x"} if "tournament" in line else {}))
     renew(folder)
     assert any("tournament is 'x', 'test' in the schedule" in text for text in errors(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tournament.toml", "tournament.toml is missing, which every run has"),
+        ("event.json", "event.json is missing, which every run has"),
+        ("reveals-0001.jsonl", "4 of its games are not revealed, the first is p0-l0-s"),
+    ],
+)
+def test_what_every_complete_run_has(played: Path, tmp_path: Path, name: str, expected: str) -> None:
+    """Without it less could be checked."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    (folder / name).unlink()
+    renew(folder)
+    assert any(expected in text for text in errors(folder))
+
+
+def test_a_reveal_of_a_game_without_a_result(played: Path, tmp_path: Path) -> None:
+    """Also where there is no manifest, as of a run that was killed: what is revealed was played."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s1"))
+    for name in ("manifest.json", "ratings.json"):
+        (folder / name).unlink()
+    (found,) = errors(folder)
+    assert "2 games are revealed that have no result, the first is p0-l0-s1-g" in found
+
+
+def test_keys_that_a_complete_run_does_not_tell(played: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    (stage,) = json.loads((folder / "event.json").read_text())["stages"]
+    changed_event(folder, stages=[{name: value for name, value in stage.items() if name != "key"}])
+    assert any("event.json does not tell its keys" in text for text in errors(folder))
+
+
+@pytest.fixture(scope="module")
+def swiss(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four bots in two rounds."""
+    folder = tmp_path_factory.mktemp("swiss")
+    bots = {"a": "first_legal", "b": "random", "c": "first_legal", "d": "first_legal"}
+    return finish(event(folder, bots, lines='format = "swiss"\nrounds = 2')).folder
+
+
+def test_a_swiss_without_its_last_round(swiss: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(swiss, tmp_path / "run"))
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, lambda line: None if "-r1-" in line["game"] else line)
+    renew(folder)
+    assert any("its last rounds are not in the journal" in text for text in errors(folder))
+
+
+def test_a_swiss_round_that_does_not_follow_from_the_results(swiss: Path, tmp_path: Path) -> None:
+    """Two bots take the places of each other in it, in the journal and in the record."""
+    folder = Path(shutil.copytree(swiss, tmp_path / "run"))
+    first, second = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
+    (_, one), (_, other) = (fixture["line_up"] for fixture in second["fixtures"])
+    exchanged = {one: other, other: one}
+
+    def exchange(line: Line) -> Line:
+        text = json.dumps(line)
+        if "-r1-" in line["game"] and line["kind"] in ("match", "game"):
+            text = re.sub(r'"([a-d])"', lambda found: f'"{exchanged.get(found[1], found[1])}"', text)
+        return dict(json.loads(text))
+
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, exchange)
+    for fixture in second["fixtures"]:
+        fixture["line_up"] = [exchanged.get(bot, bot) for bot in fixture["line_up"]]
+    lines = f"{json.dumps(first)}\n{json.dumps(second)}\n"
+    (folder / "journal.jsonl").write_text(lines)
+    renew(folder)
+    (found,) = errors(folder)
+    assert "round 1 of the journal does not follow from the results before it" in found
 
 
 @pytest.mark.parametrize("text", ["no toml", "bots = 3", "[[bots]]\nbot = []", "bots = []"])

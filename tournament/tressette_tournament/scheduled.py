@@ -66,10 +66,13 @@ class Scheduled:
 
     @classmethod
     def of(cls, folder: Path) -> Scheduled | None:
-        """That of a run; None for a record without a tournament file. Raises RecordError and OSError."""
-        path = folder / "tournament.toml"
-        if not path.exists():
+        """That of a run; None for a record of no run. Raises RecordError and OSError."""
+        path, event_file = folder / "tournament.toml", folder / "event.json"
+        if not path.exists() and not (event_file.exists() and b'"tournament"' in event_file.read_bytes()):
             return None
+        for file in (path, event_file):
+            if not file.exists():
+                raise RecordError(f"{file} is missing, which every run has")
         try:
             text = path.read_bytes().decode()
             # Which reference bots there are plays no part here: those that it names are taken for granted.
@@ -122,7 +125,7 @@ class Scheduled:
         yield from self._wrong_pairings()
         if not self.complete:
             return
-        if self._event.stages and self._event.stages[-1][:2] != (
+        if self._event.stages[-1][:2] != (
             tuple(bot.name for bot in self._tournament.bots),
             self._tournament.deal_sets,
         ):
@@ -205,21 +208,18 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """What a run says of itself. stages: None where it does not say. ended: why a rule has ended it.
+    """What a run says of itself in event.json. ended: why a rule has ended it.
     complete: whether it has a closing manifest, or has published its secret keys; neither is done before."""
 
     folder: Path
-    stages: Sequence[Stage] | None
+    stages: Sequence[Stage]
     ended: str | None
     complete: bool
 
     @classmethod
     def of(cls, folder: Path) -> _Event:
         closed = (folder / MANIFEST).exists()
-        file = folder / "event.json"
-        if not file.exists():
-            return cls(folder, None, None, closed)
-        data = json.loads(file.read_bytes())
+        data = json.loads((folder / "event.json").read_bytes())
         stages = [Stage(tuple(one["bots"]), one["deal_sets"], one["first_set"]) for one in data["stages"]]
         opened = data.get("decks") == "secret" and all("key" in one for one in data["stages"])
         return cls(folder, stages, data.get("ended"), closed or opened)

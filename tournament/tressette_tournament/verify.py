@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -67,8 +67,21 @@ def verify(folder: Path, checked: Checked, on_game: Callable[[], None] = lambda:
 
     Damage to a file is one difference; what comes after it there cannot be checked. Raises OSError.
     """
-    yield from _check_results(folder, checked)
-    yield from _check_games(folder, checked, on_game)
+    places: dict[str, str] = {}
+    schedule = None
+    try:
+        schedule = Scheduled.of(folder)
+    except RecordError as error:
+        yield str(error)
+    yield from _check_results(folder, schedule, places, checked)
+    decks = None
+    try:
+        decks = KnownDecks.of(folder)
+    except RecordError as error:
+        yield str(error)
+    if decks is not None and schedule is not None:
+        yield from (f"{folder}: {text}" for text in _check_reveals(decks, places, complete=schedule.complete))
+    yield from _check_games(folder, decks, checked, on_game)
     yield from _check_files(folder, checked)
     yield from _check_ratings(folder, checked)
 
@@ -83,14 +96,11 @@ class _DealSet:
     games: int = 0
 
 
-def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
-    """Each game has one result and is as scheduled; no deal set has more games than it should."""
-    schedule = None
-    try:
-        schedule = Scheduled.of(folder)
-    except RecordError as error:
-        yield str(error)
-    places: dict[str, str] = {}
+def _check_results(
+    folder: Path, schedule: Scheduled | None, places: dict[str, str], checked: Checked
+) -> Iterator[str]:
+    """Each game has one result and is as scheduled; no deal set has more games than it should. ``places`` is
+    filled with where the result of each game is."""
     sets: dict[str, _DealSet] = {}
     for path in result_files(folder):
         try:
@@ -132,12 +142,23 @@ def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Ite
 # --- games -----------------------------------------------------------------------------------------
 
 
-def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
-    decks = None
-    try:
-        decks = KnownDecks.of(folder)
-    except RecordError as error:
-        yield str(error)
+def _check_reveals(decks: KnownDecks, played: Collection[str], *, complete: bool) -> Iterator[str]:
+    """A run reveals what it has played, and when it is complete all of that and its keys."""
+    strange = [game for game in decks.revealed if game not in played]
+    if strange:
+        yield f"{len(strange)} games are revealed that have no result, the first is {strange[0]}"
+    if not complete:
+        return
+    secret = [game for game in played if game not in decks.revealed]
+    if secret:
+        yield f"it is complete, but {len(secret)} of its games are not revealed, the first is {secret[0]}"
+    if not decks.told:
+        yield "it is complete, but event.json does not tell its keys"
+
+
+def _check_games(
+    folder: Path, decks: KnownDecks | None, checked: Checked, on_game: Callable[[], None]
+) -> Iterator[str]:
     try:
         for game in read_games(folder, checked.torn):
             place = f"{game.files[0]}, line {game.opening['seq']}"
@@ -191,10 +212,11 @@ def _faults(game: RecordedGame) -> list[list[object]]:
 @dataclass(frozen=True, slots=True)
 class KnownDecks:
     """What is known of the decks of an event. event: with its keys, None where none of them is known;
-    revealed: seed and salt by game."""
+    revealed: seed and salt by game; told: whether event.json has the keys."""
 
     event: PublishedEvent | None
     revealed: Mapping[str, tuple[bytes, bytes]]
+    told: bool
 
     @classmethod
     def of(cls, folder: Path) -> KnownDecks:
@@ -207,11 +229,12 @@ class KnownDecks:
                 raise RecordError(f"{folder}: two different decks are revealed for game {one.game}")
         file, secret = folder / "event.json", folder / "event.key"
         if not file.exists():
-            return cls(None, revealed)
+            return cls(None, revealed, False)
         try:
             data = json.loads(file.read_bytes())
             event = PublishedEvent.from_json(data)
-            if not event.keys_told and secret.exists():
+            told = event.keys_told
+            if not told and secret.exists():
                 keys = secret.read_text(encoding="ascii").split()
                 # A run that was killed while it was extended has a key more than stages.
                 stages = [stage | {"key": key} for stage, key in zip(data["stages"], keys, strict=False)]
@@ -221,7 +244,7 @@ class KnownDecks:
             raise RecordError(f"{file} or {secret}: cannot be read: {error}") from error
         for commitment in event.false_keys():
             raise RecordError(f"{file}: commitment {commitment} is not that of the key")
-        return cls(event, revealed)
+        return cls(event, revealed, told)
 
     def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
         """Deck seed and salt of the game with this ``match`` line, None if they are not known. Raises
