@@ -100,7 +100,9 @@ def test_a_rule_ends_the_event(tmp_path: Path, rule: str, games: int | None, rea
 def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
     """Deal sets that were open, but had no result, are no less part of it."""
     slow = script(tmp_path, "slow", player(each_turn="time.sleep(0.005)"))
-    file = event(tmp_path, {"slow": slow, "b": "random"}, deal_sets=20, sections="[stop]\ndeal_sets = 6")
+    bots: Bots = {"slow": slow, "b": "random"}
+    # Few at once: with more all six may have a result in the same moment.
+    file = event(tmp_path, bots, deal_sets=20, concurrency=2, sections="[stop]\ndeal_sets = 6")
     with command_run(file) as one:
         until(lambda: result_lines(one.folder), "a result")
         one.signal(signal.SIGKILL)
