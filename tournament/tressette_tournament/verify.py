@@ -2,9 +2,9 @@
 
 What is checked, each on its own: the chain of every file, and its last line by the closing manifest; every
 game played again by the rules, down to points, ranks and faults of its result; every game once, with the bots
-in the seats and as many games in its deal set as the schedule of the run has; the hands, where decks are
-revealed or the event key is at hand, by the deck seeds; the ratings, computed again from the results. Source:
-the tournament design, "The record".
+in the seats and as many games in its deal set as the schedule of the run has, and none missing where the run
+says that it is complete; the hands, where decks are revealed or the event key is at hand, by the deck seeds;
+the ratings, computed again from the results. Source: the tournament design, "The record".
 """
 
 from __future__ import annotations
@@ -333,9 +333,10 @@ def verify_command(folder: Path) -> None:
 
     Every game is played again by the rules and compared line by line; every file is checked by its chain of
     hashes and, where the run has ended, by the closing manifest; every game must have one result, with the
-    seats and the deal set that the schedule gives it; the ratings are computed again and compared with
-    ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the decks are public or revealed, or the
-    event key is in DIR, hands are dealt again from their deck seeds.
+    seats and the deal set that the schedule gives it, and where the run has ended no game may be missing; the
+    ratings are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001).
+    Where the decks are public or revealed, or the event key is in DIR, hands are dealt again from their
+    deck seeds.
 
     Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
     them, are no difference: they were never part of the record, and are named as warnings.
