@@ -22,12 +22,16 @@ from support.runs import (
     loaded,
     result_lines,
     results,
+    script,
     tressette,
     until,
 )
 from tressette.record.segments import COMPRESSED, raw_lines
+from tressette_tournament.ending import Ending
+from tressette_tournament.ratings import RatingFold
 from tressette_tournament.results import GameResult
 from tressette_tournament.runner import Outcome, Runner
+from tressette_tournament.schedule import Game, Schedule
 
 TWO: Bots = {"first": "first_legal", "chance": "random"}
 THREE: Bots = {**TWO, "greedy": "greedy"}
@@ -108,6 +112,67 @@ def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
     run(file)
     played = {line["game"] for line in results(one.folder)}
     assert played == {f"p0-l0-s{number}-g{game}" for number in range(6) for game in (0, 1)}
+
+
+@pytest.mark.parametrize("rule", ["games = 20", "deal_sets = 10"])
+def test_games_that_are_left_out_do_not_use_up_a_limit(rule: str, tmp_path: Path) -> None:
+    """Two bots of three play as many games as the file asks for, though the third never starts."""
+    ends = script(tmp_path, "ends", "raise SystemExit(1)")
+    bots: Bots = {"a": "first_legal", "bad": ends, "c": "random"}
+    file = event(tmp_path, bots, deal_sets=200, sections=f"[stop]\n{rule}", of_bots={"bad": "restarts = 0"})
+    result = tressette("tournament", "run", file)
+    assert result.exit_code == 4, result.output
+    folder = tmp_path / "run"
+    lines = results(folder)
+    assert len(lines) == 20
+    assert {int(line["deal_set"].rpartition("-s")[2]) for line in lines} == set(range(10))
+    assert all(sorted(line["bots"]) == ["a", "c"] for line in lines)
+    assert_no_open_sets(folder)
+    assert not (folder / "manifest.json").exists()
+    # Nothing is open, and the limit is reached: there is nothing more to play, whoever is there.
+    again = run(file)
+    assert "the limit of" in again.stdout
+    assert results(folder) == lines
+
+
+def test_what_an_ending_counts_and_forgets(tmp_path: Path) -> None:
+    """A deal set of which nothing was played does not count, and none is kept that is over."""
+    file = event(tmp_path, THREE, deal_sets=9, sections="[stop]\ndeal_sets = 2")
+    tournament = loaded(file)
+    schedule = Schedule(tournament)
+    ending = Ending(tournament, schedule, RatingFold(), lambda: (), lambda: 0.0)
+    games = {game.id: game for game in iter(schedule.issue, None)}
+    sets = [[game for game in games.values() if game.deal_set == f"p0-l{line_up}-s0"] for line_up in range(3)]
+
+    def full() -> bool:
+        return ending.full
+
+    for one in (sets[0][0], sets[1][0]):
+        ending.issued(one)
+    assert full()
+    assert ending.reason(()) is None, "either may still be left out"
+    ending.rolled_back(sets[0][0])
+    for one in sets[0]:
+        ending.left_out(one)
+    assert not full()
+    ending.finished(result_of(sets[1][0]))
+    ending.issued(sets[2][0])
+    assert full()
+    ending.left_out(sets[1][1])
+    assert ending.reason(()) is None
+    ending.finished(result_of(sets[2][0]))
+    assert ending.reason(()) == "the limit of 2 deal sets is reached"
+    ending.issued(sets[2][1])
+    ending.finished(result_of(sets[2][1]))
+    assert not ending._open
+
+
+def result_of(game: Game) -> GameResult:
+    sides = tuple((bot,) for bot in game.seats)
+    ranks = tuple(range(1, 1 + len(sides)))
+    return GameResult(
+        game.id, game.deal_set, game.set_size, game.deck, "x", "x", "most", sides, ranks, (6, 0), 1
+    )
 
 
 class Clock:

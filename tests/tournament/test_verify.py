@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import signal
 import tempfile
@@ -100,6 +101,17 @@ def test_a_whole_record_is_verified(whole: Path) -> None:
     assert said["decks"] == "14 games dealt again from their deck seeds"
     assert int(said["ratings"].split()[0]) > 50
     assert said["Verified:"] == str(whole)
+
+
+def test_an_interrupt_is_no_difference(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tressette_tournament.verify.replay_game", interrupted)
+    result = verify(whole)
+    assert result.exit_code == 3
+    assert result.stderr == f"Stopped before its end: {whole} is not verified\n"
+    assert "Verified" not in result.stdout
 
 
 def test_a_compressed_record_is_verified(folder: Path) -> None:
@@ -289,6 +301,159 @@ def test_a_game_that_is_not_as_scheduled(
         forge(folder / name, change)
     renew(folder)
     assert any(expected in text for text in errors(folder))
+
+
+def without(deal_set: str) -> Callable[[Line], Line | None]:
+    """A deal set that was never played."""
+    return lambda line: None if line["game"].startswith(f"{deal_set}-") else line
+
+
+@pytest.mark.parametrize("secret", [False, True], ids=["public", "secret"])
+def test_a_deal_set_that_was_taken_out_of_a_complete_run(secret: bool, tmp_path: Path) -> None:
+    """Also where the manifest was taken away, once the keys of the event are published."""
+    bots = {"a": "random", "b": "first_legal"}
+    folder = finish(event(tmp_path, bots, deal_sets=3, seed=None if secret else "test")).folder
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s1"))
+    for reveals in folder.glob("reveals-*.jsonl"):
+        lines = reveals.read_bytes().splitlines(keepends=True)
+        reveals.write_bytes(b"".join(line for line in lines if b"p0-l0-s1-" not in line))
+    renew(folder)
+    expected = "it is complete, but 2 games have no result: p0-l0-s1-g0, p0-l0-s1-g1"
+    (found,) = errors(folder)
+    assert expected in found
+    (folder / "manifest.json").unlink()
+    assert any(expected in text for text in errors(folder)) == secret
+
+
+def changed_event(folder: Path, **fields: object) -> None:
+    data = json.loads((folder / "event.json").read_text())
+    (folder / "event.json").write_text(json.dumps(data | fields))
+
+
+def test_an_end_that_no_stop_rule_can_have_made(played: Path, tmp_path: Path) -> None:
+    """It would explain why deal sets are missing."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s1"))
+    renew(folder)
+    changed_event(folder, ended="the limit of 2 games is reached")
+    found = errors(folder)
+    assert any("tournament.toml has no such rule" in text for text in found)
+
+
+@pytest.mark.parametrize(("rule", "name"), [("games", "games"), ("deal_sets", "deal sets")])
+def test_a_run_that_was_ended_by_a_limit_that_it_does_not_reach(rule: str, name: str, tmp_path: Path) -> None:
+    bots = {"a": "random", "b": "first_legal"}
+    folder = finish(event(tmp_path, bots, deal_sets=9, sections=f"[stop]\n{rule} = 4")).folder
+    assert errors(folder) == []
+    for file in (RESULTS, TRICKS):
+        forge(folder / file, without("p0-l0-s0"))
+    renew(folder)
+    found = errors(folder)
+    assert any(f"ended since the limit of 4 {name} is reached" in text for text in found)
+
+
+def test_a_deal_set_that_an_ended_run_has_passed_over(tmp_path: Path) -> None:
+    """Where no bot can have been lost: both have played long after it."""
+    bots = {"a": "random", "b": "first_legal"}
+    file = event(
+        tmp_path, bots, deal_sets=30, concurrency=1, lines="window = 2", sections="[stop]\ngames = 40"
+    )
+    folder = finish(file).folder
+    assert errors(folder) == []
+    toml = folder / "tournament.toml"
+    toml.write_text(toml.read_text().replace("games = 40", "games = 38"))
+    changed_event(folder, ended="the limit of 38 games is reached")
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s3"))
+    renew(folder)
+    found = errors(folder)
+    assert any("2 games have no result: p0-l0-s3-g0, p0-l0-s3-g1" in text for text in found)
+
+
+def test_a_result_of_a_run_that_has_another_name(played: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, lambda line: line | ({"tournament": "x"} if "tournament" in line else {}))
+    renew(folder)
+    assert any("tournament is 'x', 'test' in the schedule" in text for text in errors(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tournament.toml", "tournament.toml is missing, which every run has"),
+        ("event.json", "event.json is missing, which every run has"),
+        ("reveals-0001.jsonl", "4 of its games are not revealed, the first is p0-l0-s"),
+    ],
+)
+def test_what_every_complete_run_has(played: Path, tmp_path: Path, name: str, expected: str) -> None:
+    """Without it less could be checked."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    (folder / name).unlink()
+    renew(folder)
+    assert any(expected in text for text in errors(folder))
+
+
+def test_a_reveal_of_a_game_without_a_result(played: Path, tmp_path: Path) -> None:
+    """Also where there is no manifest, as of a run that was killed: what is revealed was played."""
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, without("p0-l0-s1"))
+    for name in ("manifest.json", "ratings.json"):
+        (folder / name).unlink()
+    (found,) = errors(folder)
+    assert "2 games are revealed that have no result, the first is p0-l0-s1-g" in found
+
+
+def test_keys_that_a_complete_run_does_not_tell(played: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(played, tmp_path / "run"))
+    (stage,) = json.loads((folder / "event.json").read_text())["stages"]
+    changed_event(folder, stages=[{name: value for name, value in stage.items() if name != "key"}])
+    assert any("event.json does not tell its keys" in text for text in errors(folder))
+
+
+@pytest.fixture(scope="module")
+def swiss(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four bots in two rounds."""
+    folder = tmp_path_factory.mktemp("swiss")
+    bots = {"a": "first_legal", "b": "random", "c": "first_legal", "d": "first_legal"}
+    return finish(event(folder, bots, lines='format = "swiss"\nrounds = 2')).folder
+
+
+def test_a_swiss_without_its_last_round(swiss: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(swiss, tmp_path / "run"))
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, lambda line: None if "-r1-" in line["game"] else line)
+    renew(folder)
+    assert any("its last rounds are not in the journal" in text for text in errors(folder))
+
+
+def test_a_swiss_round_that_does_not_follow_from_the_results(swiss: Path, tmp_path: Path) -> None:
+    """Two bots take the places of each other in it, in the journal and in the record."""
+    folder = Path(shutil.copytree(swiss, tmp_path / "run"))
+    first, second = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
+    (_, one), (_, other) = (fixture["line_up"] for fixture in second["fixtures"])
+    exchanged = {one: other, other: one}
+
+    def exchange(line: Line) -> Line:
+        text = json.dumps(line)
+        if "-r1-" in line["game"] and line["kind"] in ("match", "game"):
+            text = re.sub(r'"([a-d])"', lambda found: f'"{exchanged.get(found[1], found[1])}"', text)
+        return dict(json.loads(text))
+
+    for name in (RESULTS, TRICKS):
+        forge(folder / name, exchange)
+    for fixture in second["fixtures"]:
+        fixture["line_up"] = [exchanged.get(bot, bot) for bot in fixture["line_up"]]
+    lines = f"{json.dumps(first)}\n{json.dumps(second)}\n"
+    (folder / "journal.jsonl").write_text(lines)
+    renew(folder)
+    (found,) = errors(folder)
+    assert "round 1 of the journal does not follow from the results before it" in found
 
 
 @pytest.mark.parametrize("text", ["no toml", "bots = 3", "[[bots]]\nbot = []", "bots = []"])

@@ -35,6 +35,7 @@ from typing import IO, Any, Final
 
 from tressette.record.decks import KEY_BYTES, event_commitment, public_event_key
 from tressette.record.whole import replace_file
+from tressette.record.writer import MANIFEST
 
 from tressette_tournament import run_lock
 from tressette_tournament.tournament_file import Format, Tournament, differences, dump
@@ -170,6 +171,8 @@ def open_event(tournament: Tournament, *, extend: bool = False) -> Event:
                 f"the keys of {folder} were published when it ended ({event.ended}), so what is left of it "
                 "has no secret decks any more; begin another event, and rate both folders together"
             )
+        # From here on there may be more to play: what was confirmed as complete is so no more.
+        (folder / MANIFEST).unlink(missing_ok=True)
         event = _extended(event)
     if kept != text:  # extended, or moved
         replace_file(path, text.encode(), mode)

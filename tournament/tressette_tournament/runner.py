@@ -168,14 +168,17 @@ class Runner:
 
     def _outcome(self) -> Outcome:
         if self._schedule.finished and not self._stopping:
-            return Outcome.INCOMPLETE if self.left_out else Outcome.COMPLETE
+            # A Swiss may have come to its end for now because too few of its bots are left.
+            done = not self.left_out and (self.ended or self._schedule.complete)
+            return Outcome.COMPLETE if done else Outcome.INCOMPLETE
         if self._schedule.complete:  # stopped when there was nothing left to stop
             return Outcome.COMPLETE
         return Outcome.STOPPED
 
     def _reason(self, outcome: Outcome) -> str:
         if outcome is Outcome.INCOMPLETE:
-            return f"{self.left_out} games are left out, because of {', '.join(sorted(self.lost))}"
+            what = f"{self.left_out} games" if self.left_out else "later rounds"
+            return f"{what} are left out, because of {', '.join(sorted(self.lost))}"
         return self.ended
 
     # -- the folder -----------------------------------------------------------------------------
@@ -334,13 +337,13 @@ class Runner:
                 game = await self._next_game()
                 if game is None:
                     break
-                self._ending.issued(game)
                 absent = self.lost.keys() & set(game.seats)
                 if absent and not (self._refusals_count and len(absent) == 1):
                     self._leave_out(game)
                     await asyncio.sleep(0)  # there may be a million of them
                     continue
                 self._out[game.id] = game
+                self._ending.issued(game)
                 self._progress.issued(game.id, game.preset, game.seats)
                 self._host.play(self._spec(game))
                 for bot in absent:
@@ -359,6 +362,7 @@ class Runner:
         while not self._stopping:
             try:
                 self._end_by_rule()
+                self._schedule.hold(self._ending.full)
                 game = self._schedule.issue()
             except OSError as error:
                 if error.errno not in NO_ROOM:
@@ -393,6 +397,7 @@ class Runner:
 
     def _leave_out(self, game: Game) -> None:
         self._schedule.fix(game.id, None)
+        self._ending.left_out(game)
         self.left_out += 1
 
     def _end_by_rule(self) -> None:
@@ -433,7 +438,7 @@ class Runner:
         if "finished" in message:
             self._finished(GameResult.from_line(message["finished"]))
         elif "cancelled" in message:
-            del self._out[message["cancelled"]]
+            self._ending.rolled_back(self._out.pop(message["cancelled"]))
             self._schedule.roll_back(message["cancelled"])
             self._progress.returned(message["cancelled"])
         elif "session" in message:
@@ -464,7 +469,7 @@ class Runner:
             del self._in_set[result.deal_set]
         self._schedule.fix(result.game, result)
         self._fold.add(result)
-        self._ending.finished(result, set_over=set_over)
+        self._ending.finished(result)
         self._retirement.played(result.game)
         if set_over:
             self._retirement.look()

@@ -159,6 +159,7 @@ class Schedule:
         self._unfixed: dict[str, _Unfixed] = {}
         self._open_sets = 0
         self._closed = False
+        self._held = False
         self._some_left_out = False
         self._settled_below: int | None = None  # the lowest set number with a game that was left out
         self._planned_below = 0  # every set number below this has been in a batch
@@ -288,6 +289,10 @@ class Schedule:
         if self._next is not None and self._next[0].id not in self._unfixed:
             self._advance()
 
+    def hold(self, held: bool) -> None:
+        """Open no set for now, or do so again: what the open ones lack is issued as it comes."""
+        self._held = held
+
     def connected(self, bot: str, there: bool) -> None:
         """A bot takes part from now on, or does so no more.
 
@@ -307,7 +312,7 @@ class Schedule:
     def _first_attempt(self) -> Game | None:
         """The next first attempt whose bots are there, if its set may open."""
         while True:
-            if self._next is None and not self._closed:
+            if self._next is None and not self._closed and not self._held:
                 if isinstance(self._format, Ladder):
                     self._choose(self._format)
                 else:
@@ -334,7 +339,7 @@ class Schedule:
         if left.open:
             return True
         stuck = sum(self._unfixed[one].open for one in {game.deal_set for game in self._aside})
-        if self._closed or self._open_sets - stuck >= self._window:
+        if self._closed or self._held or self._open_sets - stuck >= self._window:
             return False
         left.open = True
         self._open_sets += 1
@@ -507,6 +512,12 @@ class Schedule:
         return games_of(fixture.line_up, table, fixture.first_set, fixture.sets)
 
 
+def in_order(fixtures: Round, number: int) -> Iterator[tuple[str, Fixture, int]]:
+    """The deal sets of round ``number`` in their order: each with its id, its fixture and its set number."""
+    for turn, set_number in _Layout(_turns(fixtures, number)):
+        yield turn.set_id(set_number), turn.fixture, set_number
+
+
 class _Layout:
     """The deal sets of some turns in order of issue, as (turn, set number); ``turns`` says who goes first.
     end: above all set numbers, 0 if there are none."""
@@ -526,6 +537,9 @@ class _Layout:
 
     def __len__(self) -> int:
         return self._starts[-1]
+
+    def __iter__(self) -> Iterator[tuple[_Turn, int]]:
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, position: int) -> tuple[_Turn, int]:
         part = bisect_right(self._starts, position) - 1

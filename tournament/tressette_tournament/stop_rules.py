@@ -4,7 +4,9 @@ A rule only says that nothing new begins: open deal sets finish and count. Sourc
 night" of the tournament design. Decisions:
 
 1. Games and deal sets are counted as they are opened, not as they finish: the same file opens the same sets
-   however fast they are played. A set is never cut, so a limit of games may be passed by part of a set.
+   however fast they are played. A set is never cut, so a limit of games may be passed by part of a set. What
+   is left out because a bot was lost does not count: its games would use up the limit of the others. So at
+   a limit no set is opened (``full``), but it is the end (``reason``) only when all of them have a result.
 2. "± below x" is looked at when every bot has 30 decks, and then at every 10 more of the bot that has
    fewest: a ± that is looked at after every game stops at a moment when it happens to be small. It holds
    where each bot's ± exists, rests on 30 decks or more and is below x, in every pool.
@@ -53,6 +55,29 @@ class Stop:
                 raise StopError(field, value)
 
 
+def limit_reached(what: str, limit: int) -> str:
+    """What is said when a limit ends a tournament. what: of "games" or "deal sets"."""
+    return f"the limit of {limit} {what} is reached"
+
+
+def measured(below: float) -> str:
+    """The same for a target for ±."""
+    return f"the ± of every bot is below {below:g}"
+
+
+def timed(minutes: float) -> str:
+    """The same for the time."""
+    return f"the time of {minutes:g} minutes is over"
+
+
+def decided(test: SequentialTest) -> str | None:
+    """The same for a test; None as long as it goes on."""
+    report = test.report
+    if report.decision is Decision.UNDECIDED:
+        return None
+    return f"the SPRT accepts {report.decision} after {report.sets} deal sets, with LLR {report.llr:.2f}"
+
+
 class StopRules:
     """All rules of one tournament. test: of the SPRT, if it is one; its sets are added by its owner."""
 
@@ -69,6 +94,11 @@ class StopRules:
         """Whether the reason is a limit of games or deal sets: a resumed run comes to it by itself."""
         return self._by_count
 
+    def full(self, games: int, deal_sets: int) -> bool:
+        """Whether a limit is reached by what was opened, some of which may still be left out."""
+        limits = (games, self._stop.games), (deal_sets, self._stop.deal_sets)
+        return any(limit is not None and count >= limit for count, limit in limits)
+
     def reason(
         self,
         *,
@@ -80,7 +110,7 @@ class StopRules:
     ) -> str | None:
         """Why no new deal sets are to be opened, in words; None as long as they are.
 
-        games, deal_sets: opened so far, with the games that are still to be played in open sets. seconds:
+        games, deal_sets: opened so far and certain to be played, open sets with all their games. seconds:
         wall time so far, by the caller's clock. bots: (preset, bot) of all whose ± matters: a bot that was
         lost would keep the others waiting. Costs a rating at a look, otherwise next to nothing.
         """
@@ -95,10 +125,7 @@ class StopRules:
         return self._reason
 
     def _decided(self) -> str | None:
-        if self._test is None or self._test.report.decision is Decision.UNDECIDED:
-            return None
-        report = self._test.report
-        return f"the SPRT accepts {report.decision} after {report.sets} deal sets, with LLR {report.llr:.2f}"
+        return None if self._test is None else decided(self._test)
 
     def _measured(self, ratings: RatingFold, bots: Collection[tuple[str, str]]) -> str | None:
         below = self._stop.error_below
@@ -116,14 +143,14 @@ class StopRules:
         self._next_look = fewest - fewest % DECKS_BETWEEN_LOOKS + DECKS_BETWEEN_LOOKS
         if not all(_is_below(below, bot) for bot in _rated(ratings.rate(), bots)):
             return None
-        return f"the ± of every bot is below {below:g}"
+        return measured(below)
 
     def _counted(self, what: str, count: int, limit: int | None) -> str | None:
-        return None if limit is None or count < limit else f"the limit of {limit} {what} is reached"
+        return None if limit is None or count < limit else limit_reached(what, limit)
 
     def _timed(self, seconds: float) -> str | None:
         limit = self._stop.minutes
-        return None if limit is None or seconds < 60 * limit else f"the time of {limit:g} minutes is over"
+        return None if limit is None or seconds < 60 * limit else timed(limit)
 
 
 def _rated(pools: Collection[PoolRatings], bots: Collection[tuple[str, str]]) -> list[BotRating]:

@@ -24,8 +24,8 @@ file". The keys, with their defaults::
     output = "cups/1"          # folder, relative to this file; default: cup.toml gives cup-run
     max_tables = 1000          # groups of bots that meet at most, for each preset (round-robin, gauntlet)
     [stop]                     # ends the event early; deal sets that are open are finished and count
-    games = 10000              # when so many games have a result
-    deal_sets = 1000           # or so many deal sets are complete
+    games = 10000              # when deal sets of so many games have been begun; those left out do not count
+    deal_sets = 1000           # or so many deal sets
     minutes = 480              # or so long it has been at work, all its sessions together
     error_below = 10           # or every bot's ± is under this, in Elo; looked at every 10 decks from 30 on
     # [sprt]                   # sprt: required

@@ -2,9 +2,9 @@
 
 What is checked, each on its own: the chain of every file, and its last line by the closing manifest; every
 game played again by the rules, down to points, ranks and faults of its result; every game once, with the bots
-in the seats and as many games in its deal set as the schedule of the run has; the hands, where decks are
-revealed or the event key is at hand, by the deck seeds; the ratings, computed again from the results. Source:
-the tournament design, "The record".
+in the seats and as many games in its deal set as the schedule of the run has, and none missing where the run
+says that it is complete; the hands, where decks are revealed or the event key is at hand, by the deck seeds;
+the ratings, computed again from the results. Source: the tournament design, "The record".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,7 @@ from tressette_tournament.report import as_json
 from tressette_tournament.results import GameResult, read
 from tressette_tournament.scheduled import Scheduled
 
+_STOPPED: Final = 3
 ELO_TOLERANCE: Final = 0.01
 """By how much two ratings, errors or bounds in Elo may differ and be the same."""
 _TOLERANCE: Final = 1e-6
@@ -67,8 +68,21 @@ def verify(folder: Path, checked: Checked, on_game: Callable[[], None] = lambda:
 
     Damage to a file is one difference; what comes after it there cannot be checked. Raises OSError.
     """
-    yield from _check_results(folder, checked)
-    yield from _check_games(folder, checked, on_game)
+    places: dict[str, str] = {}
+    schedule = None
+    try:
+        schedule = Scheduled.of(folder)
+    except RecordError as error:
+        yield str(error)
+    yield from _check_results(folder, schedule, places, checked)
+    decks = None
+    try:
+        decks = KnownDecks.of(folder)
+    except RecordError as error:
+        yield str(error)
+    if decks is not None and schedule is not None:
+        yield from (f"{folder}: {text}" for text in _check_reveals(decks, places, complete=schedule.complete))
+    yield from _check_games(folder, decks, checked, on_game)
     yield from _check_files(folder, checked)
     yield from _check_ratings(folder, checked)
 
@@ -83,14 +97,11 @@ class _DealSet:
     games: int = 0
 
 
-def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
-    """Each game has one result and is as scheduled; no deal set has more games than it should."""
-    schedule = None
-    try:
-        schedule = Scheduled.of(folder)
-    except RecordError as error:
-        yield str(error)
-    places: dict[str, str] = {}
+def _check_results(
+    folder: Path, schedule: Scheduled | None, places: dict[str, str], checked: Checked
+) -> Iterator[str]:
+    """Each game has one result and is as scheduled; no deal set has more games than it should. ``places`` is
+    filled with where the result of each game is."""
     sets: dict[str, _DealSet] = {}
     for path in result_files(folder):
         try:
@@ -108,9 +119,13 @@ def _check_results(folder: Path, checked: Checked) -> Iterator[str]:
                     checked.scheduled = (checked.scheduled or 0) + 1
                     if (difference := schedule.differs(line)) is not None:
                         yield f"{place}: game {result.game}: {difference}"
+                    else:
+                        schedule.add(result)
                 yield from _check_set(sets, result, place)
         except RecordError as error:
             yield str(error)
+    if schedule is not None:
+        yield from (f"{folder}: {problem}" for problem in schedule.lacks(places))
     checked.complete_sets = sum(one.games == one.size for one in sets.values())
     checked.open_sets = len(sets) - checked.complete_sets
 
@@ -128,12 +143,23 @@ def _check_set(sets: dict[str, _DealSet], result: GameResult, place: str) -> Ite
 # --- games -----------------------------------------------------------------------------------------
 
 
-def _check_games(folder: Path, checked: Checked, on_game: Callable[[], None]) -> Iterator[str]:
-    decks = None
-    try:
-        decks = KnownDecks.of(folder)
-    except RecordError as error:
-        yield str(error)
+def _check_reveals(decks: KnownDecks, played: Collection[str], *, complete: bool) -> Iterator[str]:
+    """A run reveals what it has played, and when it is complete all of that and its keys."""
+    strange = [game for game in decks.revealed if game not in played]
+    if strange:
+        yield f"{len(strange)} games are revealed that have no result, the first is {strange[0]}"
+    if not complete:
+        return
+    secret = [game for game in played if game not in decks.revealed]
+    if secret:
+        yield f"it is complete, but {len(secret)} of its games are not revealed, the first is {secret[0]}"
+    if not decks.told:
+        yield "it is complete, but event.json does not tell its keys"
+
+
+def _check_games(
+    folder: Path, decks: KnownDecks | None, checked: Checked, on_game: Callable[[], None]
+) -> Iterator[str]:
     try:
         for game in read_games(folder, checked.torn):
             place = f"{game.files[0]}, line {game.opening['seq']}"
@@ -187,10 +213,11 @@ def _faults(game: RecordedGame) -> list[list[object]]:
 @dataclass(frozen=True, slots=True)
 class KnownDecks:
     """What is known of the decks of an event. event: with its keys, None where none of them is known;
-    revealed: seed and salt by game."""
+    revealed: seed and salt by game; told: whether event.json has the keys."""
 
     event: PublishedEvent | None
     revealed: Mapping[str, tuple[bytes, bytes]]
+    told: bool
 
     @classmethod
     def of(cls, folder: Path) -> KnownDecks:
@@ -203,11 +230,12 @@ class KnownDecks:
                 raise RecordError(f"{folder}: two different decks are revealed for game {one.game}")
         file, secret = folder / "event.json", folder / "event.key"
         if not file.exists():
-            return cls(None, revealed)
+            return cls(None, revealed, False)
         try:
             data = json.loads(file.read_bytes())
             event = PublishedEvent.from_json(data)
-            if not event.keys_told and secret.exists():
+            told = event.keys_told
+            if not told and secret.exists():
                 keys = secret.read_text(encoding="ascii").split()
                 # A run that was killed while it was extended has a key more than stages.
                 stages = [stage | {"key": key} for stage, key in zip(data["stages"], keys, strict=False)]
@@ -217,7 +245,7 @@ class KnownDecks:
             raise RecordError(f"{file} or {secret}: cannot be read: {error}") from error
         for commitment in event.false_keys():
             raise RecordError(f"{file}: commitment {commitment} is not that of the key")
-        return cls(event, revealed)
+        return cls(event, revealed, told)
 
     def secrets(self, opening: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
         """Deck seed and salt of the game with this ``match`` line, None if they are not known. Raises
@@ -306,9 +334,10 @@ def verify_command(folder: Path) -> None:
 
     Every game is played again by the rules and compared line by line; every file is checked by its chain of
     hashes and, where the run has ended, by the closing manifest; every game must have one result, with the
-    seats and the deal set that the schedule gives it; the ratings are computed again and compared with
-    ratings.json (to 0.01 Elo, other numbers to 0.000001). Where the decks are public or revealed, or the
-    event key is in DIR, hands are dealt again from their deck seeds.
+    seats and the deal set that the schedule gives it, and where the run has ended no game may be missing; the
+    ratings are computed again and compared with ratings.json (to 0.01 Elo, other numbers to 0.000001).
+    Where the decks are public or revealed, or the event key is in DIR, hands are dealt again from their
+    deck seeds.
 
     Each difference is printed with file, line and game. Incomplete last lines, as a killed server leaves
     them, are no difference: they were never part of the record, and are named as warnings.
@@ -318,6 +347,7 @@ def verify_command(folder: Path) -> None:
       0  verified
       1  something differs or is damaged, or there are no results
       2  the command line was wrong
+      3  it was stopped before its end
     """
     checked = Checked()
     console = Console(stderr=True)
@@ -333,6 +363,9 @@ def verify_command(folder: Path) -> None:
                 progress.console.print(f"error: {problem}", markup=False, highlight=False, soft_wrap=True)
     except OSError as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo(f"Stopped before its end: {folder} is not verified", err=True)
+        raise SystemExit(_STOPPED) from None
     for warning in checked.torn:
         click.echo(f"warning: {warning}", err=True)
     for line in _summary(checked):
