@@ -107,7 +107,7 @@ def test_an_interrupt_is_no_difference(whole: Path, monkeypatch: pytest.MonkeyPa
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tressette_tournament.verify.replay_game", interrupted)
+    monkeypatch.setattr("tressette_tournament.verify._check_files", interrupted)
     result = verify(whole)
     assert result.exit_code == 3
     assert result.stderr == f"Stopped before its end: {whole} is not verified\n"
