@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import time
 from collections import Counter
@@ -122,6 +123,7 @@ def test_games_that_are_left_out_do_not_use_up_a_limit(rule: str, tmp_path: Path
     file = event(tmp_path, bots, deal_sets=200, sections=f"[stop]\n{rule}", of_bots={"bad": "restarts = 0"})
     result = tressette("tournament", "run", file)
     assert result.exit_code == 4, result.output
+    assert re.search(r"^Left out, because of bad: \d+ games$", result.stdout, re.MULTILINE), "for good"
     folder = tmp_path / "run"
     lines = results(folder)
     assert len(lines) == 20

@@ -207,7 +207,10 @@ def _run(
         raise SystemExit(_STOPPED)
     if outcome is Outcome.INCOMPLETE:
         lost = ", ".join(sorted(runner.lost))
-        _say(console, f"Left out, because of {lost}: {runner.left_out} games; play them with: {again}")
+        what = f"{runner.left_out} games" if runner.left_out else "later rounds"
+        # Once a rule has ended the event nothing more of it is played.
+        how = "" if runner.ended else f"; play them with: {again}"
+        _say(console, f"Left out, because of {lost}: {what}{how}")
         raise SystemExit(_INCOMPLETE)
 
 
