@@ -323,6 +323,7 @@ def test_what_is_no_extension_is_refused_by_name(tmp_path: Path, changes: dict[s
     assert kept(tmp_path / "run") == before
 
 
+@pytest.mark.slow
 def test_another_limit_lets_an_ended_event_go_on(tmp_path: Path) -> None:
     file = event(tmp_path, TWO, deal_sets=20, concurrency=2, sections="[stop]\ndeal_sets = 2")
     run(file)

@@ -146,6 +146,7 @@ def contents(run: Path) -> dict[str, bytes]:
     return {str(path.relative_to(run)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 def test_a_second_run_gives_the_same_games(one: Played, tmp_path: Path) -> None:
     if 'format = "ladder"' in one.small.lines:
         pytest.skip("a ladder also depends on the ratings at the moments of its choices")

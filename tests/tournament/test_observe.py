@@ -334,6 +334,7 @@ def test_ctrl_c_that_waits_a_minute(tmp_path: Path) -> None:
     assert results(run.folder) == []
 
 
+@pytest.mark.slow
 def test_stop_now_does_not_wait_a_minute_either(tmp_path: Path) -> None:
     deaf = script(tmp_path, "deaf", player(each_turn="time.sleep(600)"))
     file = event(tmp_path, {"a": deaf, "b": "first_legal"}, deal_sets=1, move_ms=600_000)

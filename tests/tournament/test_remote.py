@@ -178,6 +178,7 @@ async def test_a_remote_bot_plays_with_a_launched_one(tmp_path: Path, doors: str
     assert files_with(run.folder, secret) == []
 
 
+@pytest.mark.slow
 async def test_by_default_a_remote_bot_meets_each_deck_once(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
     others: dict[str, str | Path] = {"a": "random", "b": "first_legal", "c": "greedy", "d": "cautious"}

@@ -298,6 +298,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     assert [(line["attempt"], line["faults"]) for line in results(run.folder)] == [(2, [])] * 2
 
 
+@pytest.mark.slow
 def test_what_is_counted_after_a_stop_is_what_the_record_has(tmp_path: Path) -> None:
     """Results that were being synced when the server was stopped are in the record."""
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=500, concurrency=32)
@@ -535,6 +536,7 @@ def test_bots_outlive_a_disk_that_is_full_for_more_than_a_minute(tmp_path: Path,
     assert logs == {"a-1.1.log", "b-1.1.log"}, "no process was started again"
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_while_the_disk_is_full(tmp_path: Path, disk: Disk) -> None:
     with on_a_full_disk(tmp_path, disk) as run:
         stop = time.monotonic()

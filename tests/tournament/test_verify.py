@@ -308,7 +308,9 @@ def without(deal_set: str) -> Callable[[Line], Line | None]:
     return lambda line: None if line["game"].startswith(f"{deal_set}-") else line
 
 
-@pytest.mark.parametrize("secret", [False, True], ids=["public", "secret"])
+@pytest.mark.parametrize(
+    "secret", [pytest.param(False, id="public", marks=pytest.mark.slow), pytest.param(True, id="secret")]
+)
 def test_a_deal_set_that_was_taken_out_of_a_complete_run(secret: bool, tmp_path: Path) -> None:
     """Also where the manifest was taken away, once the keys of the event are published."""
     bots = {"a": "random", "b": "first_legal"}
@@ -342,7 +344,9 @@ def test_an_end_that_no_stop_rule_can_have_made(played: Path, tmp_path: Path) ->
     assert any("tournament.toml has no such rule" in text for text in found)
 
 
-@pytest.mark.parametrize(("rule", "name"), [("games", "games"), ("deal_sets", "deal sets")])
+@pytest.mark.parametrize(
+    ("rule", "name"), [("games", "games"), pytest.param("deal_sets", "deal sets", marks=pytest.mark.slow)]
+)
 def test_a_run_that_was_ended_by_a_limit_that_it_does_not_reach(rule: str, name: str, tmp_path: Path) -> None:
     bots = {"a": "random", "b": "first_legal"}
     folder = finish(event(tmp_path, bots, deal_sets=9, sections=f"[stop]\n{rule} = 4")).folder
@@ -354,6 +358,7 @@ def test_a_run_that_was_ended_by_a_limit_that_it_does_not_reach(rule: str, name:
     assert any(f"ended since the limit of 4 {name} is reached" in text for text in found)
 
 
+@pytest.mark.slow
 def test_a_deal_set_that_an_ended_run_has_passed_over(tmp_path: Path) -> None:
     """Where no bot can have been lost: both have played long after it."""
     bots = {"a": "random", "b": "first_legal"}
@@ -473,6 +478,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.folder
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_resumed_and_killed_is_whole(tmp_path: Path) -> None:
     """A stopped run leaves ratings, which are of fewer games than a later session has played."""
     file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=300, concurrency=4)

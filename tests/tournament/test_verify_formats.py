@@ -72,7 +72,8 @@ def test_every_format_is_verified(kind: str, tmp_path: Path) -> None:
     believed(folder)
 
 
-@pytest.mark.parametrize("seed", [SECRET, pytest.param(PUBLIC, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [SECRET, PUBLIC])
 def test_an_extended_event_is_verified_at_every_stage(seed: str | None, tmp_path: Path) -> None:
     bots: dict[str, str | Path] = {"a": "first_legal", "b": "random"}
     folder = finish(event(tmp_path, bots, deal_sets=1, seed=seed)).folder
