@@ -168,6 +168,16 @@ def test_more_bots_play_all_sets_on_fresh_decks(tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_extended_is_confirmed_as_complete_no_more(tmp_path: Path) -> None:
+    """From the first moment: a runner that is killed right then leaves more to play."""
+    manifest = begun(cup(tmp_path)).folder / "manifest.json"
+    manifest.write_text("{}")
+    begun(cup(tmp_path))
+    assert manifest.exists()
+    begun(cup(tmp_path, bots=3), extend=True)
+    assert not manifest.exists()
+
+
 def test_extending_twice_by_the_same_is_extending_once(tmp_path: Path) -> None:
     begun(cup(tmp_path))
     event = begun(cup(tmp_path, bots=3), extend=True)
