@@ -15,12 +15,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 from tressette.record.reader import RecordError
-from tressette.record.whole import replace_file
 from tressette_bot.bots import REFERENCE_BOTS
 
 from tressette_tournament.check import checked, rehearsal
 from tressette_tournament.displays import display_for
-from tressette_tournament.folder import RATINGS, SPRT_TEST
+from tressette_tournament.folder import RATINGS, SPRT_TEST, write_json
 from tressette_tournament.formats import FormatError
 from tressette_tournament.invocation import called
 from tressette_tournament.journal import JournalError
@@ -29,7 +28,7 @@ from tressette_tournament.observe import status_, stop
 from tressette_tournament.progress import Several
 from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_sprt, print_stop, print_tables, sprt_as_json
-from tressette_tournament.results import GameResult, read, read_games
+from tressette_tournament.results import GameResult, no_results, read, read_games
 from tressette_tournament.runner import Outcome, RunError, Runner
 from tressette_tournament.status import StatusFile
 from tressette_tournament.toml_source import TournamentFileError
@@ -207,10 +206,9 @@ def _run(
         raise SystemExit(_STOPPED)
     if outcome is Outcome.INCOMPLETE:
         lost = ", ".join(sorted(runner.lost))
-        what = f"{runner.left_out} games" if runner.left_out else "later rounds"
         # Once a rule has ended the event nothing more of it is played.
         how = "" if runner.ended else f"; play them with: {again}"
-        _say(console, f"Left out, because of {lost}: {what}{how}")
+        _say(console, f"Left out, because of {lost}: {runner.missing}{how}")
         raise SystemExit(_INCOMPLETE)
 
 
@@ -230,8 +228,7 @@ def _show_ending(runner: Runner, console: Console) -> None:
     if runner.test is not None:
         a, b = (bot.name for bot in runner.tournament.bots)
         print_sprt(a, b, runner.test, console)
-        data = json.dumps(sprt_as_json(a, b, runner.test), indent=2)
-        replace_file(runner.folder / SPRT_TEST, data.encode() + b"\n")
+        write_json(runner.folder / SPRT_TEST, sprt_as_json(a, b, runner.test))
     for preset, places in runner.placings():
         _say(console, f"{preset}: " + ", ".join(f"{place}. {bot}" for place, bot in places))
 
@@ -297,14 +294,14 @@ def _rate(folders: tuple[Path, ...], *, wanted: bool) -> list[PoolRatings]:
         click.echo(f"warning: {warning}", err=True)
     for folder, games in found.items():
         if wanted and not games:
-            raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
+            raise click.ClickException(no_results(folder))
     return pools
 
 
 def _show(folder: Path, console: Console) -> None:
     """Write ratings.json and print the tables and where everything is."""
     pools = _rate((folder,), wanted=False)
-    replace_file(folder / RATINGS, json.dumps(as_json(pools), indent=2).encode() + b"\n")
+    write_json(folder / RATINGS, as_json(pools))
     print_tables(pools, console)
     _say(console, f"Record, logs and ratings.json: {folder}")
 

@@ -30,7 +30,7 @@ class Ending:
         earlier: Callable[[], Iterable[GameResult]],
         seconds: Callable[[], float],
     ) -> None:
-        self._decks = Decks(tournament, schedule) if tournament.sprt is not None else None
+        self._decks = _Decks(tournament, schedule) if tournament.sprt is not None else None
         self._rules = StopRules(tournament.stop, self.test)
         self._fold = fold
         self._seconds = seconds
@@ -141,7 +141,7 @@ class _Count:
         self.games -= set_size
 
 
-class Decks:
+class _Decks:
     """Feeds the sequential test: all games of a deck are one of its sets."""
 
     def __init__(self, tournament: Tournament, schedule: Schedule) -> None:

@@ -22,6 +22,8 @@ from tressette.record.replay import RecordedGame, read_games
 from tressette.rules.layout import turn_order
 from tressette.rules.ruleset import RuleSet
 
+from tressette_tournament.results import no_results
+
 BATCH_ROWS: Final = 20_000
 """Rows of a table that are held until they are written together."""
 
@@ -364,7 +366,7 @@ def export_command(folder: Path, kind: str, output: Path) -> None:
     """See ``_HELP``."""
     torn: list[str] = []
     if not any(path.stat().st_size for path in result_files(folder)):
-        raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
+        raise click.ClickException(no_results(folder))
     try:
         count = export(folder, kind, output, torn)
     except ModuleNotFoundError as error:

@@ -210,7 +210,7 @@ def open_keys(event: Event) -> None:
 def _change(folder: Path, changes: Mapping[str, object]) -> None:
     path = folder / "event.json"
     data = json.loads(path.read_text(encoding="utf-8"))
-    replace_file(path, _json({**data, **changes}))
+    write_json(path, {**data, **changes})
 
 
 # --- stages ----------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def _write_event(event: Event) -> None:
         "revealed_sets": event.revealed_sets,
         "stages": [_stage_data(stage, opened=public) for stage in event.stages],
     }
-    replace_file(event.folder / "event.json", _json(data))
+    write_json(event.folder / "event.json", data)
 
 
 def _stage_data(stage: Stage, *, opened: bool) -> dict[str, object]:
@@ -375,5 +375,6 @@ def _read_text(path: Path, kind: str, check: Callable[[str], Any]) -> str:
     return text
 
 
-def _json(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, indent=2).encode() + b"\n"
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Put a file with these data in place of an earlier one. Raises OSError."""
+    replace_file(path, json.dumps(data, indent=2).encode() + b"\n")

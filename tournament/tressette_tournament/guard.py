@@ -98,7 +98,8 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 
 
 def _kill_children() -> None:
-    """Kill this process's children, and theirs as they become its own, until there are none."""
+    """Kill this process's children, and theirs as they become its own, until there are none; where the system
+    does not tell of children, nobody."""
     spared = set[int]()
     while found := set(_children()) - spared:
         for pid in found:
@@ -121,7 +122,7 @@ def _children() -> list[int]:
     return found
 
 
-def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event, adopts: bool) -> None:
+def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -> None:
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 4096):
             pass  # nothing is expected; only the end of it matters
@@ -131,8 +132,7 @@ def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event, a
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_PATIENCE_S)
-    if adopts:
-        _kill_children()
+    _kill_children()
     # The group holds this guard, the command, and what the command left behind in it.
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -152,15 +152,14 @@ def main(arguments: list[str]) -> int:
         return _CANNOT_START
     assert child.stdout is not None
     ending = threading.Event()
-    ender = threading.Thread(target=_end_with_starter, args=(child, ending, adopts), daemon=True)
+    ender = threading.Thread(target=_end_with_starter, args=(child, ending), daemon=True)
     ender.start()
     copier = threading.Thread(target=_copy, args=(child.stdout, Path(log), int(limit)), daemon=True)
     copier.start()
     status = _wait(child) if adopts else child.wait()
     if ending.is_set():
         ender.join()  # it ends this process too; leaving before it would spare what the command started
-    if adopts:
-        _kill_children()
+    _kill_children()
     copier.join(_PATIENCE_S)
     return status if status >= 0 else 128 - status
 

@@ -83,6 +83,11 @@ def read_games(folder: Path, torn: list[str] | None = None) -> Iterator[GameResu
         yield result
 
 
+def no_results(folder: Path) -> str:
+    """What is said of a folder that should have results and has none."""
+    return f"{folder} holds no results (in results-*.jsonl)"
+
+
 def read(folder: Path, torn: list[str] | None = None) -> Iterator[GameResult]:
     """The same for rating several folders together. Schedules of different events use the same ids, so ids
     of games and deal sets get a mark: equal for folders that share one event, deck and line-up, else not."""

@@ -175,10 +175,14 @@ class Runner:
             return Outcome.COMPLETE
         return Outcome.STOPPED
 
+    @property
+    def missing(self) -> str:
+        """What the lost bots leave out, in words."""
+        return f"{self.left_out} games" if self.left_out else "later rounds"
+
     def _reason(self, outcome: Outcome) -> str:
         if outcome is Outcome.INCOMPLETE:
-            what = f"{self.left_out} games" if self.left_out else "later rounds"
-            return f"{what} are left out, because of {', '.join(sorted(self.lost))}"
+            return f"{self.missing} are left out, because of {', '.join(sorted(self.lost))}"
         return self.ended
 
     # -- the folder -----------------------------------------------------------------------------

@@ -150,7 +150,6 @@ class Schedule:
         self._common_deals = tournament.common_deals
         self._presets = [preset.name for preset in tournament.presets]
         self._tables = [tournament.table(preset) for preset in tournament.presets]
-        self._names = {bot.name for bot in tournament.bots}
         self._write = write
 
         self._out: dict[str, Game] = {}
@@ -179,9 +178,9 @@ class Schedule:
         self._done.sort()
         self._journal: deque[Round] = deque()
         if isinstance(self._format, Ladder):
-            self._replay(self._format, map(self._of_this_event, journal))
+            self._replay(self._format, (of_tournament(one, tournament) for one in journal))
         else:
-            self._journal.extend(map(self._of_this_event, journal))
+            self._journal.extend(of_tournament(one, tournament) for one in journal)
             self._begin_rounds(self._format)
 
     @property
@@ -405,12 +404,6 @@ class Schedule:
         if self._write is not None:
             self._write(self._begun_rounds, rounds)
 
-    def _of_this_event(self, fixtures: Round) -> Round:
-        for one in fixtures:
-            if one.preset >= len(self._presets) or not self._names.issuperset(one.line_up):
-                raise ValueError(f"the journal is of another tournament: {one}")
-        return fixtures
-
     def _replay(self, ladder: Ladder, journal: Iterable[Round]) -> None:
         """Take the choices of the journal as made, and plan what they lack."""
         lacking: list[_Turn] = []
@@ -510,6 +503,15 @@ class Schedule:
             return 0
         table = self._tables[fixture.preset]
         return games_of(fixture.line_up, table, fixture.first_set, fixture.sets)
+
+
+def of_tournament(fixtures: Round, tournament: Tournament) -> Round:
+    """A round of a journal. Raises ValueError where it cannot be one of this tournament."""
+    names = {bot.name for bot in tournament.bots}
+    for one in fixtures:
+        if one.preset >= len(tournament.presets) or not names.issuperset(one.line_up):
+            raise ValueError(f"the journal is of another tournament: {one}")
+    return fixtures
 
 
 def in_order(fixtures: Round, number: int) -> Iterator[tuple[str, Fixture, int]]:

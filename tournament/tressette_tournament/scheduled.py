@@ -34,7 +34,7 @@ from tressette_tournament.formats import (
 from tressette_tournament.journal import JournalError, read_rounds
 from tressette_tournament.lineups import games_of, seatings
 from tressette_tournament.results import GameResult
-from tressette_tournament.schedule import in_order
+from tressette_tournament.schedule import in_order, of_tournament
 from tressette_tournament.stop_rules import limit_reached, measured, timed
 from tressette_tournament.toml_source import TournamentFileError
 from tressette_tournament.tournament_file import Tournament, parse
@@ -233,9 +233,5 @@ def _rounds(event: _Event, tournament: Tournament, event_format: Rounds | Ladder
             history.rounds.append(fixtures)
             yield fixtures
         return
-    names = {bot.name for bot in tournament.bots}
     for fixtures in read_rounds(event.folder / "journal.jsonl"):
-        for one in fixtures:
-            if one.preset >= len(tournament.presets) or not names.issuperset(one.line_up):
-                raise ValueError(f"the journal is of another tournament: {one}")
-        yield fixtures
+        yield of_tournament(fixtures, tournament)

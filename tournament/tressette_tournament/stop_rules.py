@@ -70,14 +70,6 @@ def timed(minutes: float) -> str:
     return f"the time of {minutes:g} minutes is over"
 
 
-def decided(test: SequentialTest) -> str | None:
-    """The same for a test; None as long as it goes on."""
-    report = test.report
-    if report.decision is Decision.UNDECIDED:
-        return None
-    return f"the SPRT accepts {report.decision} after {report.sets} deal sets, with LLR {report.llr:.2f}"
-
-
 class StopRules:
     """All rules of one tournament. test: of the SPRT, if it is one; its sets are added by its owner."""
 
@@ -125,7 +117,10 @@ class StopRules:
         return self._reason
 
     def _decided(self) -> str | None:
-        return None if self._test is None else decided(self._test)
+        if self._test is None or self._test.report.decision is Decision.UNDECIDED:
+            return None
+        report = self._test.report
+        return f"the SPRT accepts {report.decision} after {report.sets} deal sets, with LLR {report.llr:.2f}"
 
     def _measured(self, ratings: RatingFold, bots: Collection[tuple[str, str]]) -> str | None:
         below = self._stop.error_below

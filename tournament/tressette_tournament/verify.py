@@ -30,7 +30,7 @@ from tressette.record.segments import segments
 from tressette_tournament.folder import RATINGS
 from tressette_tournament.ratings import rate
 from tressette_tournament.report import as_json
-from tressette_tournament.results import GameResult, read
+from tressette_tournament.results import GameResult, no_results, read
 from tressette_tournament.scheduled import Scheduled
 
 _STOPPED: Final = 3
@@ -353,7 +353,7 @@ def verify_command(folder: Path) -> None:
     console = Console(stderr=True)
     total = sum(summary_of(path).lines for path in result_files(folder))
     if not total:
-        raise click.ClickException(f"{folder} holds no results (in results-*.jsonl)")
+        raise click.ClickException(no_results(folder))
     wrong = 0
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
