@@ -152,12 +152,12 @@ async def test_connections_leave_descriptors_for_the_rest(monkeypatch: pytest.Mo
     async with serving() as running, asyncio.timeout(LIMIT_S):
         host, _, port = running.address.rpartition(":")
         connections = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
-        assert [await _is_kept(one) for one in connections] == [True] * 3 + [False] * 2
+        assert sum([await _is_kept(one) for one in connections]) == 3
         for _, writer in connections:
             writer.close()
-        async with connected(running.address) as client:
-            await client.send(hello("late"))
-            assert (await client.receive()).HasField("welcome")
+        while not await _is_kept(late := await asyncio.open_connection(host, int(port))):
+            late[1].close()  # the server has yet to notice that the others went
+        late[1].close()
 
 
 @pytest.mark.slow
