@@ -575,7 +575,9 @@ def test_memory_does_not_grow_with_the_games_of_a_ladder() -> None:
         finally:
             tracemalloc.stop()
 
-    assert peak(4_000) < peak(500) + 20_000
+    peak(500)  # what the interpreter and its libraries keep from a first time on does not count
+    few = peak(500)
+    assert peak(4_000) < few + 60_000, "17 bytes a game, less than any object takes"
 
 
 @pytest.mark.parametrize("lines", ['format = "ladder"', 'format = "swiss"\nrounds = 2'])
