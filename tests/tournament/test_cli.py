@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner, Result
 from support.records import game_line, write_results
 from support.runs import event, loaded
-from tressette.cli import main
-from tressette_tournament.cli import ratings, tournament
+from tressette.cli import main, tournament
+from tressette_tournament.cli import ratings
 from tressette_tournament.folder import open_event
 from tressette_tournament.invocation import called
 from tressette_tournament.runner import Outcome, Runner

@@ -1,4 +1,4 @@
-"""``tressette tournament`` and ``tressette ratings``."""
+"""``tressette tournament`` run, resume and check, and ``tressette ratings``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from tressette_tournament.formats import FormatError
 from tressette_tournament.invocation import called
 from tressette_tournament.journal import JournalError
 from tressette_tournament.local_host import HostFailed
-from tressette_tournament.observe import status_, stop
 from tressette_tournament.progress import Several
 from tressette_tournament.ratings import PoolRatings, rate
 from tressette_tournament.report import as_json, print_sprt, print_stop, print_tables, sprt_as_json
@@ -42,15 +41,6 @@ _STOPPED = 3
 _INCOMPLETE = 4
 
 
-@click.group()
-def tournament() -> None:
-    """Run rated tournaments between bots on duplicate deals."""
-
-
-tournament.add_command(status_)
-tournament.add_command(stop)
-
-
 _QUIET = click.option(
     "--quiet", is_flag=True, help="Say nothing but trouble, on standard error, and the final tables."
 )
@@ -59,7 +49,7 @@ _JSON = click.option(
 )
 
 
-@tournament.command("run")
+@click.command()
 @click.argument("file", type=_FILE)
 @click.option(
     "--output",
@@ -73,7 +63,7 @@ _JSON = click.option(
 )
 @_QUIET
 @_JSON
-def run_(file: Path, output: Path | None, extend: bool, quiet: bool, as_data: bool) -> None:
+def run(file: Path, output: Path | None, extend: bool, quiet: bool, as_data: bool) -> None:
     """Play the tournament that FILE (TOML) describes and print its ratings.
 
     The folder of the run holds the resolved file, the record of every trick, and the bots' output. Started
@@ -100,7 +90,7 @@ def run_(file: Path, output: Path | None, extend: bool, quiet: bool, as_data: bo
     _run(file, output, ["run", str(file), *where], extend=extend, quiet=quiet, as_data=as_data)
 
 
-@tournament.command()
+@click.command()
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @_QUIET
 @_JSON
@@ -123,7 +113,7 @@ def resume(folder: Path, quiet: bool, as_data: bool) -> None:
     _run(file, folder, ["resume", str(folder)], extend=False, quiet=quiet, as_data=as_data)
 
 
-@tournament.command()
+@click.command()
 @click.argument("file", type=_FILE)
 @click.option(
     "--output",

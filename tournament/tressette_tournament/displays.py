@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,9 +21,11 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from tressette_tournament.progress import Figures, State, Tally
-from tressette_tournament.ratings import PoolRatings
 from tressette_tournament.results import GameResult
 from tressette_tournament.standings import pools_data, standing_lines, standings_of
+
+if TYPE_CHECKING:  # `status` and `stop` are quick because they need no numpy
+    from tressette_tournament.ratings import PoolRatings
 
 REDRAWS_A_SECOND: Final = 4
 _OFTEN_S: Final = 5.0

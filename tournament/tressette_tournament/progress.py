@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from tressette_tournament.ratings import PoolRatings
 from tressette_tournament.results import GameResult
 from tressette_tournament.standings import PoolStanding, standings_of
+
+if TYPE_CHECKING:  # `status` and `stop` are quick because they need no numpy
+    from tressette_tournament.ratings import PoolRatings
 
 RECENT_S: Final = 60
 """The rate is that of the last so many seconds."""

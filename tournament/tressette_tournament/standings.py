@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tressette_tournament.ratings import PoolRatings
+if TYPE_CHECKING:  # `status` and `stop` are quick because they need no numpy
+    from tressette_tournament.ratings import PoolRatings
+
 
 RATE_EVERY_S: Final = 10.0
 """Pause between two ratings of a running run, at least."""

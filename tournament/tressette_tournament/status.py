@@ -42,14 +42,16 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tressette_tournament import run_lock
 from tressette_tournament.progress import Figures, LostBot, RunningGame, State, Tally
-from tressette_tournament.ratings import PoolRatings
 from tressette_tournament.results import GameResult
 from tressette_tournament.run_lock import Holder
 from tressette_tournament.standings import PoolStanding, pools_data, pools_from
+
+if TYPE_CHECKING:  # `status` and `stop` are quick because they need no numpy
+    from tressette_tournament.ratings import PoolRatings
 
 NAME: Final = "status.json"
 VERSION: Final = 1
