@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("tressette", deadline=None)
+settings.register_profile("tressette", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tressette")
 
 

@@ -74,7 +74,7 @@ async def playing(
             )
         yield running
         for process in running:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 _, said = await process.communicate()
             assert process.returncode == 0, said.decode()
     finally:

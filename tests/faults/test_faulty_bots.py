@@ -304,7 +304,7 @@ async def test_all_bots_of_a_game_are_gone(tmp_path: Path) -> None:
             await asyncio.wait(
                 [asyncio.create_task(client.asked()) for client in clients],
                 return_when=asyncio.FIRST_COMPLETED,
-                timeout=20,
+                timeout=60,
             )
         result = await host.finished("beside")
         assert {(name, kind) for name, kind, _ in result["faults"]} == {

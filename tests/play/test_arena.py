@@ -368,7 +368,7 @@ async def test_results_are_committed_in_groups_after_a_sync(
         record.result_line(game=f"g{number}")
         commit.add({"game": f"g{number}"})
     running = asyncio.create_task(commit.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await all_said.wait()
     assert syncs == [3], "one sync for all, when their lines had been handed over"
     assert [result["game"] for result in said] == ["g0", "g1", "g2"]
@@ -388,7 +388,7 @@ async def test_a_disk_that_refuses_commits_nothing(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(record, "sync", refuse)
     commit.add({"game": "g"})
     with pytest.raises(OSError, match="on fire"):
-        await asyncio.wait_for(commit.run(), 20)
+        await asyncio.wait_for(commit.run(), 60)
     assert said == []
     monkeypatch.undo()
     record.close()

@@ -169,7 +169,7 @@ async def test_the_loop_wakes_the_arena_when_time_is_up() -> None:
     for session in sessions:
         arena.join(session)
     arena.submit(game_spec())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await done.wait()
     await settle()
     arena.close()

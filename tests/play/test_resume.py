@@ -109,7 +109,7 @@ async def test_the_grace_period_ends_in_leaving() -> None:
     gone = asyncio.Event()
     table.arena._on_session = lambda _session, is_open: None if is_open else gone.set()
     table.clock.pass_ms(10)
-    await asyncio.wait_for(gone.wait(), 5)
+    await asyncio.wait_for(gone.wait(), 60)
     assert player.session.name not in table.arena.sessions
     table.players.remove(player)
     table.finish()

@@ -77,4 +77,4 @@ def running(desk: Desk, commands: str, output: Path) -> Iterator[subprocess.Pope
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
+            process.wait(60)

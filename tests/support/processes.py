@@ -16,7 +16,7 @@ from tressette.wire.host import HostConfig
 
 from support.tables import KEY
 
-LIMIT_S: Final = 30.0
+LIMIT_S: Final = 60.0
 TESTS: Final = Path(__file__).resolve().parent.parent
 
 

@@ -181,7 +181,7 @@ class Notes:
 # --- waiting ---------------------------------------------------------------------------------------
 
 
-def until(condition: Callable[[], _T], what: str, timeout_s: float = 30) -> _T:
+def until(condition: Callable[[], _T], what: str, timeout_s: float = 60) -> _T:
     """Wait until a condition holds and return its value; fails after ``timeout_s`` seconds."""
     give_up_at = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -190,7 +190,7 @@ def until(condition: Callable[[], _T], what: str, timeout_s: float = 30) -> _T:
     return value
 
 
-async def soon(condition: Callable[[], _T], what: str, timeout_s: float = 20) -> _T:
+async def soon(condition: Callable[[], _T], what: str, timeout_s: float = 60) -> _T:
     """``until`` for coroutines."""
     give_up_at = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -216,7 +216,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def all_end(pids: Iterable[int], limit_s: float = 5.0) -> bool:
+def all_end(pids: Iterable[int], limit_s: float = 60.0) -> bool:
     """Whether they are all gone within the limit: the kernel takes a moment to end what was killed."""
     waited_for = list(pids)
     deadline = time.monotonic() + limit_s
@@ -279,7 +279,7 @@ class CommandRun:
 
     def assert_nothing_left(self) -> None:
         """Every process that it started is gone, or will be in a few seconds."""
-        until(lambda: not self.others(), f"the end of {self.others()}", timeout_s=8)
+        until(lambda: not self.others(), f"the end of {self.others()}", timeout_s=60)
 
 
 @contextmanager
@@ -290,7 +290,7 @@ def command_run(file: Path, *arguments: str, shell_before: str = "") -> Iterator
         yield run
     finally:
         run.process.kill()
-        run.process.wait(10)
+        run.process.wait(60)
         run.assert_nothing_left()
 
 

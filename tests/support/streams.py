@@ -21,7 +21,7 @@ from tressette.wire.server import ArenaServer
 
 from support.tables import KEY
 
-LIMIT_S: Final = 20.0
+LIMIT_S: Final = 60.0
 PLAY: Final = "/tressette.v1.ArenaService/Play"
 
 

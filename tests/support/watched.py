@@ -41,7 +41,7 @@ from tressette.wire.stream import Stream
 from support.processes import TESTS, end
 from support.tables import KEY
 
-LIMIT_S: Final = 30.0
+LIMIT_S: Final = 60.0
 _LINE_LIMIT: Final = 1 << 20
 _BEAT_S: Final = 0.01
 _KEPT: Final = (Game, Seat, Session, Stream)

@@ -140,7 +140,7 @@ async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
 
         until(stands_still_with_a_game_under_way, "a game under way")
         os.kill(server, signal.SIGKILL)
-        assert run.wait(20) == 1, run.output
+        assert run.wait(60) == 1, run.output
     assert not any(line["faults"] for line in results(run.folder))
     hurry(tmp_path)
     outcome, _ = await play(file)

@@ -263,7 +263,7 @@ def test_a_check_that_is_stopped_says_nothing_of_the_bots(tmp_path: Path) -> Non
         try:
             until((tmp_path / "started").exists, "the bot")
             process.terminate()
-            output, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 3

@@ -107,7 +107,7 @@ def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
     with command_run(file) as one:
         until(lambda: result_lines(one.folder), "a result")
         one.signal(signal.SIGKILL)
-        one.process.wait(10)
+        one.process.wait(60)
     assert len({line["deal_set"] for line in results(one.folder)}) < 6
     hurry(tmp_path)
     run(file)
@@ -296,7 +296,7 @@ def test_an_extended_run_that_is_killed_is_resumed(tmp_path: Path) -> None:
     with command_run(file, "--extend") as one:
         until(lambda: result_lines(one.folder) >= 12, "some further results")
         one.signal(signal.SIGKILL)
-        one.process.wait(10)
+        one.process.wait(60)
     assert not all("key" in stage for stage in told(one.folder)["stages"])
     resumed = tressette("tournament", "resume", one.folder)
     assert resumed.exit_code == 0, resumed.output

@@ -86,7 +86,7 @@ async def running(folder: Path, *bots: Bot, patience: float = 40.0) -> AsyncIter
         await run.bots.start()
         yield run
     finally:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await run.bots.stop()
 
 
@@ -191,7 +191,7 @@ async def test_a_stop_during_a_restart_ends_what_was_being_started(
         stopping = asyncio.create_task(run.bots.stop())
         await asyncio.sleep(0)
         go.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await stopping
     assert all_end([int(second)])
 
@@ -203,7 +203,7 @@ async def test_nothing_is_restarted_once_it_may_end(tmp_path: Path) -> None:
         os.kill(int(pid), signal.SIGTERM)
         watcher = run.bots.all[0].watcher
         assert watcher is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await watcher
         assert run.bots.all[0].starts == 1
         assert run.ended_up == []
@@ -280,7 +280,7 @@ async def test_pauses_between_restarts_grow_to_a_limit(tmp_path: Path) -> None:
 async def test_a_pause_does_not_hold_up_the_end(tmp_path: Path) -> None:
     async with running(tmp_path, bot(tmp_path, "sys.exit(1)"), patience=0.1) as run:
         await soon(lambda: 0.1 in run.pauses, "the pause")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await run.bots.stop()
     assert run.told == [("starting", "one-1.1"), ("crashed", "one-1.1")]
 
@@ -416,7 +416,7 @@ async def test_an_error_in_the_callback_is_heard(tmp_path: Path) -> None:
 
     bots = Deaf(tmp_path, bot(tmp_path, "pass")).bots
     await bots.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with pytest.raises(BrokenPipeError, match="nobody listens"):
             await bots.failed()
     await bots.stop()

@@ -105,7 +105,7 @@ def remote(folder: Path, command: Sequence[str], address: str, token: str) -> It
         yield one
     finally:
         one.process.kill()
-        one.process.wait(10)
+        one.process.wait(60)
 
 
 def reference(name: str, *options: object) -> list[str]:

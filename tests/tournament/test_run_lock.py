@@ -92,14 +92,14 @@ def test_signals_reach_the_holder(tmp_path: Path) -> None:
         assert found is not None
         assert found.pid == process.pid
         send(tmp_path, [signal.SIGINT])
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert holder(tmp_path) is None
 
 
 def test_a_killed_holder_is_none(tmp_path: Path) -> None:
     with another(tmp_path) as process:
         process.kill()
-        process.wait(20)
+        process.wait(60)
         with pytest.raises(NotSignalled, match="no runner is at work in"):
             send(tmp_path, [signal.SIGINT])
 
@@ -117,7 +117,7 @@ def held(folder: Path, text: str) -> Iterator[None]:
 def ended() -> int:
     """The id of a process that is gone."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait(20)
+        process.wait(60)
     return process.pid
 
 

@@ -223,7 +223,7 @@ async def test_a_killed_runner_leaves_nothing_and_is_resumed(whole: CommandRun, 
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 5 and held.exists(), "five results and a game held up")
         run.signal(signal.SIGKILL)
-        run.process.wait(10)
+        run.process.wait(60)
         hold.unlink()
         # Started again at once, while the server and the bots of the killed runner are still ending.
         outcome, notes, _ = await play(file)
@@ -289,7 +289,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
         until(lambda: "again to stop now" in run.output, "the answer")
         assert run.process.poll() is None
         run.signal(signal.SIGINT)
-        assert run.wait(12) == 3, run.output
+        assert run.wait(60) == 3, run.output
         run.assert_nothing_left()
     assert results(run.folder) == []  # above all no result made of the faults of bots that were ended
     slow.write_text(player())
@@ -308,7 +308,7 @@ def test_what_is_counted_after_a_stop_is_what_the_record_has(tmp_path: Path) -> 
             run.signal(signal.SIGINT)
             until(lambda: "again to stop now" in run.output, "the answer")
             run.signal(signal.SIGINT)
-            assert run.wait(20) == 3, run.output
+            assert run.wait(60) == 3, run.output
         status = json.loads((run.folder / "status.json").read_text())
         assert status["games"]["done"] == result_lines(run.folder) < 1000
     assert not any(line["faults"] for line in results(run.folder))
@@ -321,7 +321,7 @@ def test_games_dropped_by_an_interrupt_are_not_taken_for_played(tmp_path: Path) 
     with command_run(file) as run:
         until((tmp_path / "started").exists, "the bot")
         run.signal(signal.SIGINT)
-        assert run.wait(20) == 3, run.output
+        assert run.wait(60) == 3, run.output
         run.assert_nothing_left()
     assert "Stopped before its end" in run.output
 
@@ -331,7 +331,7 @@ def test_an_interrupt_while_everything_starts(tmp_path: Path) -> None:
     with command_run(file) as run:
         until((run.folder / "logs" / "server.log").exists, "the server")
         run.signal(signal.SIGINT)
-        assert run.wait(20) == 3, run.output
+        assert run.wait(60) == 3, run.output
         run.assert_nothing_left()
 
 
@@ -366,7 +366,7 @@ async def test_a_second_runner_is_refused(tmp_path: Path) -> None:
             await play(file)
         assert run.process.poll() is None
         run.signal(signal.SIGINT)
-        assert run.wait(20) == 3
+        assert run.wait(60) == 3
 
 
 async def test_another_tournament_is_refused(whole: CommandRun) -> None:
@@ -541,8 +541,8 @@ def test_a_run_is_stopped_while_the_disk_is_full(tmp_path: Path, disk: Disk) -> 
     with on_a_full_disk(tmp_path, disk) as run:
         stop = time.monotonic()
         run.signal(signal.SIGINT)  # once: games that stand still would not finish
-        run.wait(20)
-        assert time.monotonic() - stop < 15
+        run.wait(60)
+        assert time.monotonic() - stop < 40
         run.assert_nothing_left()
     assert 0 < len(results(run.folder)) < 200
     disk.make_room()
@@ -562,7 +562,7 @@ def test_a_run_is_killed_while_the_disk_is_full(tmp_path: Path, disk: Disk, kill
         else:
             (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
             os.kill(server, signal.SIGKILL)
-        run.wait(20)
+        run.wait(60)
         run.assert_nothing_left()
     disk.make_room()
     finish(run.file)
@@ -783,7 +783,7 @@ async def test_a_killed_server_is_named_and_the_run_resumed(tmp_path: Path) -> N
         until(lambda: result_lines(run.folder) >= 2, "two results")
         (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
         os.kill(server, signal.SIGKILL)
-        assert run.wait(20) == 1, run.output
+        assert run.wait(60) == 1, run.output
         run.assert_nothing_left()
     log = run.folder / "logs" / "server.log"
     assert f"Error: the server ended by itself; see {log}\n" in run.output
@@ -830,7 +830,7 @@ async def test_an_error_while_reading_messages_is_heard(
             raise BrokenPipeError("nobody listens")
 
     runner = Runner(loaded(event(tmp_path, {"a": "first_legal", "b": "first_legal"})), Broken())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         with pytest.raises(BrokenPipeError, match="nobody listens"):
             await runner.run()
 
@@ -913,7 +913,7 @@ def test_resume_that_loses_or_double_counts_games(
             time.sleep(chance.uniform(0, 0.1))
             assert run.process.poll() is None, "it was to be killed before its end"
             run.signal(signal.SIGKILL)
-            run.process.wait(10)
+            run.process.wait(60)
     tear(max(run.folder.glob("results-*.jsonl"), key=lambda path: path.stat().st_mtime))
     ended = tressette("tournament", "resume", run.folder)
     assert ended.exit_code == 0, ended.output
@@ -933,7 +933,7 @@ def test_a_ladder_that_is_killed_goes_on_by_its_journal(tmp_path: Path) -> None:
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 10, "ten results")
         run.signal(signal.SIGKILL)
-        run.process.wait(10)
+        run.process.wait(60)
     journal = (run.folder / "journal.jsonl").read_bytes()
     before = {line["game"] for line in results(run.folder)}
     resumed = tressette("tournament", "resume", run.folder)

@@ -124,7 +124,7 @@ async def rated_for(
             clock=clock or Clock(),
         )
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await pauses.over.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -174,7 +174,7 @@ async def test_the_end_of_the_input_ends_a_frozen_host(tmp_path: Path, disk: Dis
         host.tell(cancel="what nobody reads any more")
         assert host.process.stdin is not None
         host.process.stdin.close()
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(60):
             assert await host.process.wait() == 1
         assert (await host.lines.until("failed"))["failed"].startswith("cannot write the record: ")
     assert list(read_results(tmp_path / "run")) == []

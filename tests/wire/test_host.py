@@ -83,7 +83,7 @@ async def test_games_under_way_are_cut_off_without_a_result(tmp_path: Path, by: 
         host.play(game_spec("cut"))
         async with _bots(host) as clients:
             asked = [asyncio.create_task(client.asked()) for client in clients]
-            await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED, timeout=20)
+            await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED, timeout=60)
             for task in asked:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
@@ -111,7 +111,7 @@ async def test_an_interrupt_from_the_terminal_is_the_runners_business(tmp_path: 
 async def test_no_input_at_all_is_the_end() -> None:
     process = await start("-m", "tressette.wire.host", stdin=True)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await process.communicate(b"") == (b"", b"")
     finally:
         await end(process)
@@ -200,7 +200,7 @@ async def test_a_crash_undetected_when_there_is_no_clock(tmp_path: Path) -> None
                 before = time.monotonic()
                 host.tell(crashed={"process": "a-1.1"})
                 assert await _kinds(host, "g") == {("a", "crash")}
-                assert time.monotonic() - before < 5
+                assert time.monotonic() - before < 60, "not the hour of the grace"
                 await playing
             finally:
                 await end(bot)

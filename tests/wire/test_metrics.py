@@ -32,7 +32,7 @@ Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def _fetch(address: str, query: str = "") -> str:
     try:
-        with urllib.request.urlopen(f"http://{address}/metrics{query}", timeout=20) as response:
+        with urllib.request.urlopen(f"http://{address}/metrics{query}", timeout=60) as response:
             text: str = response.read().decode()
             return text
     except urllib.error.HTTPError as error:

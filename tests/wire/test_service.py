@@ -386,7 +386,7 @@ async def test_a_stream_that_says_nothing_and_closes() -> None:
     async with serving() as arena:
         client = await arena.connect()
         await client.call.done_writing()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await client.call.read() is EOF
             assert await client.call.code() is grpc.StatusCode.OK
 
@@ -430,11 +430,11 @@ async def test_stopping_while_bots_play_tells_them_and_is_quick() -> None:
         clients, _, _ = await _seated(arena)
         begun = time.monotonic()
         arena.arena.close()
-        *endings, _ = await all_of(*(client.ending() for client in clients), arena.server.stop(5.0))
+        *endings, _ = await all_of(*(client.ending() for client in clients), arena.server.stop(LIMIT_S))
         took = time.monotonic() - begun
         assert {ending.reason for ending in endings} == {pb.ERROR_REASON_SHUTTING_DOWN}
         assert arena.finished.empty(), "a game that was cut off has no result"
-    assert took < 4.0
+    assert took < LIMIT_S / 2, "well before the grace is over"
 
 
 @pytest.mark.parametrize("will_return", [False, True])
@@ -476,7 +476,7 @@ async def test_a_bot_that_writes_all_the_time_still_hears_why_it_ends(
         writing = asyncio.create_task(_write_for_ever(client, reason == pb.ERROR_REASON_HELLO_REPEATED))
         await client.batch()
         if reason == pb.ERROR_REASON_SHUTTING_DOWN:
-            stopping = asyncio.create_task(arena.server.stop(5.0))
+            stopping = asyncio.create_task(arena.server.stop(LIMIT_S))
         while (response := await client.receive()).WhichOneof("message") == "batch":
             pass
         assert response.ending.reason == reason
@@ -501,7 +501,7 @@ async def test_a_bot_that_does_not_close_is_not_waited_for_long() -> None:
         client = await arena.connect()
         await client.send(pb.PlayRequest())
         assert (await client.receive()).WhichOneof("message") == "ending"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await client.call.read() is EOF
             assert await client.call.code() is grpc.StatusCode.OK
 
@@ -518,7 +518,7 @@ async def test_stopping_does_not_wait_for_a_bot_that_does_not_read() -> None:
         await arena.sessions(0)
         begun = time.monotonic()
         await arena.server.stop(0.5)
-        assert time.monotonic() - begun < 5.0
+        assert time.monotonic() - begun < LIMIT_S / 2
 
 
 # -- the record and the stream ------------------------------------------------------------------------
@@ -586,14 +586,14 @@ async def test_a_record_that_breaks_in_the_middle_of_a_game_leaves_no_task_behin
         recorder.broken = True
         await asked.answer(first_choice(update))
         playing = [asyncio.create_task(client.play_games()) for client in clients]
-        done, rest = await asyncio.wait(playing, timeout=20, return_when=asyncio.FIRST_EXCEPTION)
+        done, rest = await asyncio.wait(playing, timeout=60, return_when=asyncio.FIRST_EXCEPTION)
         assert len(done) == 1
         assert done.pop().exception() is not None
         for task in rest:
             task.cancel()
         for client in clients:
             client.cancel()
-        await asyncio.wait(rest, timeout=20)
+        await asyncio.wait(rest, timeout=60)
         await arena.sessions(0)
     assert not [task for task in asyncio.all_tasks() if "_Stream" in repr(task.get_coro())]
 
