@@ -1,4 +1,4 @@
-"""Runs the fuzz target of ``fuzz_stream`` for TRESSETTE_FUZZ_SECONDS (10 by default) from TRESSETTE_FUZZ_SEED
+"""Runs the fuzz target of ``fuzz_stream`` for TRESSETTE_FUZZ_SECONDS (5 by default) from TRESSETTE_FUZZ_SEED
 (0 by default) on. What fails is shrunk by hypothesis and shown as a script."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 from faults.fuzz_stream import check, scripts
 from hypothesis import HealthCheck, given, seed, settings
 
-SECONDS = float(os.environ.get("TRESSETTE_FUZZ_SECONDS", "10"))
+SECONDS = float(os.environ.get("TRESSETTE_FUZZ_SECONDS", "5"))
 SEED = int(os.environ.get("TRESSETTE_FUZZ_SEED", "0"))
 _A_ROUND = 25
 _SETTINGS = settings(

@@ -95,6 +95,7 @@ def test_a_run_that_never_ends_after_time_losses(tmp_path: Path) -> None:
     assert "timeout 8" in ended.stdout
 
 
+@pytest.mark.slow
 async def test_strikes_lose_a_game(tmp_path: Path) -> None:
     """Faults that are substituted, up to the third."""
     bots: Bots = {"a": "first_legal", "deaf": script(tmp_path, "deaf", DEAF)}
@@ -151,6 +152,7 @@ async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
     assert {line["attempt"] for line in lines} == {1, 2}
 
 
+@pytest.mark.slow
 async def test_a_bot_killed_from_outside_answers_for_its_own_games(tmp_path: Path) -> None:
     """The next process of the bot goes on; every game that it left is its own fault and nobody else's."""
     bots: Bots = {"a": lingering(tmp_path), "b": "first_legal", "c": "random"}
@@ -252,6 +254,7 @@ async def test_a_bot_that_never_starts_ends_its_own_pairings_only(
         assert "bad" not in [bot for place, bot in places if place <= 2]
 
 
+@pytest.mark.slow
 async def test_a_ladder_that_ends_without_a_bot_is_not_complete(tmp_path: Path) -> None:
     """Deal sets that wait for it stay open, their decks secret, until it is back."""
     bad = script(tmp_path, "bad", player(each_turn="if self.turns > 25: raise RuntimeError('enough')"))

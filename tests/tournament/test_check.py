@@ -34,15 +34,8 @@ class Checked:
     """A check that has been made. lines: of its output by bot, the first one as the key tells it."""
 
     def __init__(self, file: Path, *arguments: object) -> None:
-        command = [sys.executable, "-m", "tressette", "tournament", "check", str(file)]
-        done = subprocess.run(
-            [*command, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-        self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
+        done = tressette("tournament", "check", file, *arguments)
+        self.status, self.output, self.errors = done.exit_code, done.stdout, done.stderr
         self.lines: dict[str, list[str]] = {}
         for line in self.output.splitlines():
             if found := re.match(r"(\S+): (passes|DOES NOT PASS), \d+ games", line):
@@ -109,9 +102,7 @@ def test_it_says_in_the_end_who_passes_and_where_to_look(bad: Checked) -> None:
     command = replay.partition(": ")[2].removesuffix(" GAME").split()
     game = told(bad.lines["slow"][1:], "the first game with a fault: ")
     assert command[-1] == str(folder)
-    shown = subprocess.run(
-        [sys.executable, *command[1:], game], capture_output=True, text=True, check=False, timeout=60
-    )
+    shown = tressette(*command[1:], game)
     assert shown.stdout.startswith(f"Game {game}, attempt 1: "), shown.stderr
     assert str(folder / "logs" / "bots" / "slow-1.1.log") in shown.stdout
 
@@ -151,6 +142,7 @@ def test_good_bots_pass(tmp_path: Path) -> None:
         assert any(bot.startswith("reference-") for bot in line["bots"])
 
 
+@pytest.mark.slow
 def test_two_copies_of_a_failing_bot_do_not_pass(tmp_path: Path) -> None:
     """A self-play check that passes a failing bot."""
     silent = script(tmp_path, "silent", player(each_turn="time.sleep(0.15)"))

@@ -36,6 +36,7 @@ from tressette_tournament.schedule import Game, Schedule
 
 TWO: Bots = {"first": "first_legal", "chance": "random"}
 THREE: Bots = {**TWO, "greedy": "greedy"}
+PAIRINGS = [("chance", "first"), ("chance", "greedy"), ("first", "greedy")]
 
 
 def run(file: Path, *options: str, verified: bool = True) -> Result:
@@ -99,6 +100,7 @@ def test_a_rule_ends_the_event(tmp_path: Path, rule: str, games: int | None, rea
     assert not (folder / "results-0002.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
     """Deal sets that were open, but had no result, are no less part of it."""
     bots: Bots = {"slow": lingering(tmp_path), "b": "random"}
@@ -251,11 +253,10 @@ def kept(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("deal_sets", "bots", "meetings"),
     [
-        (4, TWO, {("chance", "first"): 8}),
-        (2, THREE, dict.fromkeys([("chance", "first"), ("chance", "greedy"), ("first", "greedy")], 4)),
-        (3, THREE, dict.fromkeys([("chance", "first"), ("chance", "greedy"), ("first", "greedy")], 6)),
+        pytest.param(4, TWO, {("chance", "first"): 8}, marks=pytest.mark.slow, id="deal sets"),
+        pytest.param(2, THREE, dict.fromkeys(PAIRINGS, 4), marks=pytest.mark.slow, id="bots"),
+        pytest.param(3, THREE, dict.fromkeys(PAIRINGS, 6), id="both"),
     ],
-    ids=["deal sets", "bots", "both"],
 )
 def test_an_event_grows(
     tmp_path: Path, deal_sets: int, bots: Bots, meetings: dict[tuple[str, ...], int]

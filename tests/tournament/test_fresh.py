@@ -25,7 +25,7 @@ def meetings(run: Path) -> Counter[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("instances", "preset"),
     [
-        (1, "tressette-due-duplicate"),
+        pytest.param(1, "tressette-due-duplicate", marks=pytest.mark.slow),
         (3, "tressette-due-duplicate"),
         pytest.param(3, "tressette-21-duplicate", marks=pytest.mark.slow),
     ],

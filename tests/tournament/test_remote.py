@@ -146,7 +146,9 @@ def files_with(folder: Path, secret: str) -> list[Path]:
 # --- tokens and certificates -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("doors", ["plain", pytest.param("tls", marks=pytest.mark.slow), "mutual"])
+@pytest.mark.parametrize(
+    "doors", ["plain", *(pytest.param(doors, marks=pytest.mark.slow) for doors in ("tls", "mutual"))]
+)
 async def test_a_remote_bot_plays_with_a_launched_one(tmp_path: Path, doors: str) -> None:
     secret = token(tmp_path, "far")
     ca = await authority(tmp_path / "tls")
@@ -190,6 +192,7 @@ async def test_by_default_a_remote_bot_meets_each_deck_once(tmp_path: Path) -> N
     assert set(decks.values()) == {1}
 
 
+@pytest.mark.slow
 async def test_other_tokens_are_refused_and_the_log_says_so(tmp_path: Path) -> None:
     good = token(tmp_path, "far")
     # "near" has a token in the file, but the runner launches it: nobody else may play under its name.
@@ -215,6 +218,7 @@ async def test_other_tokens_are_refused_and_the_log_says_so(tmp_path: Path) -> N
     assert faults(results(run.folder)) == set()
 
 
+@pytest.mark.slow
 async def test_programs_read_the_address_from_an_event(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
     file = competition(tmp_path, {"near": "first_legal"}, ("far",), deal_sets=1)
@@ -273,6 +277,7 @@ async def test_a_remote_bot_that_does_not_come_is_awaited_with_a_limit(tmp_path:
     assert faults(results(run.folder)) == set()
 
 
+@pytest.mark.slow
 async def test_in_pairs_one_session_of_a_remote_bot_is_not_enough(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
     file = competition(tmp_path, {"near": "greedy"}, ("far",), presets=(PAIRS,), bot="start_limit_s = 3")

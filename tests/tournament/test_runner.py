@@ -487,6 +487,7 @@ async def test_a_record_that_cannot_be_made(tmp_path: Path) -> None:
         await play(file)
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
     # No file may grow over 100 blocks of half a kilobyte or, with some shells, a whole one.
     file = event(tmp_path, {"a": "first_legal", "b": "random"}, deal_sets=100)
@@ -673,6 +674,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_a_bot_that_drains_and_stays_holds_nobody_up(tmp_path: Path) -> None:
     bots: Bots = {"a": "first_legal", "b": "random", "drains": script(tmp_path, "drains", DRAINER)}
     file = event(tmp_path, bots, deal_sets=8, concurrency=2, sections="[server]\naway_s = 1")
@@ -683,6 +685,7 @@ async def test_a_bot_that_drains_and_stays_holds_nobody_up(tmp_path: Path) -> No
     assert len(results(runner.folder)) == 16
 
 
+@pytest.mark.slow
 async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
     late = script(tmp_path, "late", player(before="time.sleep(1)"))
     notes = Notes()
@@ -695,6 +698,7 @@ async def test_a_bot_that_is_slow_to_start(tmp_path: Path) -> None:
     assert not any(line["faults"] for line in results(runner.folder))
 
 
+@pytest.mark.slow
 async def test_a_bot_may_take_longer_to_start_than_others_may_be_away(tmp_path: Path) -> None:
     ahead_s = 0.0
 
@@ -737,6 +741,7 @@ async def test_a_chatty_bot(tmp_path: Path) -> None:
     assert log.endswith(b"[more output was dropped]\n")
 
 
+@pytest.mark.slow
 async def test_no_way_from_a_bad_game_to_its_log(tmp_path: Path) -> None:
     """The record says which processes played a game; their output is under these names."""
     crashes = "if self.turns > 30: raise RuntimeError('lost my cards')"
@@ -860,6 +865,7 @@ def swiss(folder: Path, deal_sets: int) -> Path:
     return event(folder, bots, deal_sets=deal_sets, lines='format = "swiss"\nrounds = 3')
 
 
+@pytest.mark.slow
 async def test_a_round_for_which_the_disk_has_no_room_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -927,6 +933,7 @@ def test_resume_that_loses_or_double_counts_games(
     assert verified.exit_code == 0, verified.output
 
 
+@pytest.mark.slow
 def test_a_ladder_that_is_killed_goes_on_by_its_journal(tmp_path: Path) -> None:
     bots: Bots = {"chance": "random", "first": "first_legal", "slow": script(tmp_path, "slow", player())}
     file = event(tmp_path, bots, lines='format = "ladder"', sections="[stop]\ngames = 80")

@@ -177,7 +177,7 @@ def test_a_reader_never_finds_half_of_it(tmp_path: Path) -> None:
 
 def test_its_size_is_bounded(tmp_path: Path) -> None:
     file, clock = a_file(tmp_path)
-    for number in range(500):
+    for number in range(300):
         file.issued(f"g{number}", "tressette-21", ("a", "b"))
         file.note("n" * 100_000)
         file.lost(f"bot-{number}", "w" * 100_000, ["l" * 5000] * 50)
@@ -195,7 +195,7 @@ def test_its_size_is_bounded(tmp_path: Path) -> None:
     assert len(found["notes"]) == 20
     assert len(found["standings"]) + found["standings_cut"] == 50
     assert found["standings_cut"] > 0
-    assert len(found["faults"]) + found["faults_cut"] == 1000
+    assert len(found["faults"]) + found["faults_cut"] == 600
     assert found["reason"].endswith("…")
 
 

@@ -766,7 +766,7 @@ def tournaments(draw: st.DrawFn) -> Tournament:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tournaments())
 def test_dump_round_trips(tournament: Tournament) -> None:
     text = dump(tournament)

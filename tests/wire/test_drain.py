@@ -361,6 +361,7 @@ async def first_asked(bots: Sequence[Bot]) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_a_suspension_outlives_a_server_that_nobody_comes_back_to(tmp_path: Path) -> None:
     options = (*PRESET, *PATIENT, "--record", str(tmp_path), "--drain-s", "0")
     bots = [Bot(name, quiet=True) for name in NAMES]

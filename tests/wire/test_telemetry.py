@@ -232,6 +232,7 @@ async def test_the_command_exports_where_the_variables_say(monkeypatch: pytest.M
     assert json.loads(output)["name"] == f"/{HEALTH}/Check"
 
 
+@pytest.mark.slow
 async def test_a_collector_that_is_not_there_is_said_in_the_log_and_holds_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
