@@ -274,7 +274,7 @@ def check_frequencies(count: int) -> None:
 
 
 def test_random_deals_have_the_published_frequencies() -> None:
-    check_frequencies(20_000)
+    check_frequencies(8_000)
 
 
 @pytest.mark.slow

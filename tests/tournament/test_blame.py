@@ -282,6 +282,7 @@ async def test_a_ladder_that_ends_without_a_bot_is_not_complete(tmp_path: Path) 
 # --- before the night ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_self_play_check_that_passes_a_failing_bot(tmp_path: Path) -> None:
     """Bots are checked against reference bots: two that never answer would draw with each other."""
     bots: Bots = {

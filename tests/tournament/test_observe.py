@@ -293,6 +293,7 @@ def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
     assert command("status", run.folder).stdout.startswith("test: complete since ")
 
 
+@pytest.mark.slow
 def test_events_that_nobody_reads_do_not_end_the_run(tmp_path: Path) -> None:
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=4)
     with subprocess.Popen(

@@ -289,6 +289,7 @@ async def test_in_pairs_one_session_of_a_remote_bot_is_not_enough(tmp_path: Path
     assert results(run.folder) == []
 
 
+@pytest.mark.slow
 async def test_in_pairs_a_remote_bot_plays_from_two_sessions(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
     file = competition(tmp_path, {"near": "greedy"}, ("far",), presets=(PAIRS,))
