@@ -494,6 +494,25 @@ async def test_a_crash_of_the_bot_is_a_crash(caplog: pytest.LogCaptureFixture) -
     assert "seat 0, turn 1 of the match with deck commitment ab: the bot raised ZeroD" in caplog.text
 
 
+async def test_a_crash_of_a_bot_that_wants_batches_is_a_crash(caplog: pytest.LogCaptureFixture) -> None:
+    """Cards that are too few as well as what it raises itself."""
+
+    class Network(Lowest):
+        def choose_many(self, views: Sequence[View]) -> Sequence[Card]:
+            return [view.legal[0] for view in views[1:]]
+
+    async def script(stream: Stream) -> None:
+        await stream.welcome()
+        await stream.send(turn("a"), turn("b"), turn("c"))
+        assert await stream.read() is None
+
+    async with arena(script) as address:
+        with pytest.raises(ValueError, match="shorter"):
+            await play(Network(), address)
+    told = "seat 0, turn 1 of the match with deck commitment ab and 2 more turns: the bot raised ValueError"
+    assert told in caplog.text
+
+
 @pytest.mark.parametrize("card", [-1, 40])
 async def test_what_is_no_card_is_a_crash(card: int) -> None:
     class Broken(Lowest):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from tressette.rules.cards import Card
@@ -21,32 +22,48 @@ _log: Final = logging.getLogger("tressette_bot")
 def decide(bot: Bot, view: View) -> Answer:
     """The bot's answer to the turn of ``view``. What the bot raises passes through, the turn is logged."""
     answer = Answer(handle=view.handle, turn_id=view.turn_id)
-    try:
+    with _logged(view):
         if _wants_card(bot, view, answer):
             _play(bot, view, answer, bot.choose(view))
-    except Exception as error:
-        # The commitment finds the game in a record; the handle means something to the arena alone.
-        _log.error(
-            "seat %d, turn %d of the match with deck commitment %s: the bot raised %s",
-            view.seat,
-            view.turn_id,
-            view.deck_commitment.hex(),
-            type(error).__name__,
-        )
-        raise
     return answer
 
 
 def decide_many(bot: Bot, views: Sequence[View]) -> list[Answer]:
     """The bot's answers to several turns, all their cards chosen by one ``choose_many``. Raises
-    ValueError if that gives more or fewer cards than were asked for."""
+    ValueError if that gives more or fewer cards than were asked for. What the bot raises passes through,
+    the turn is logged."""
     answers = [Answer(handle=view.handle, turn_id=view.turn_id) for view in views]
-    waiting = [pair for pair in zip(views, answers, strict=True) if _wants_card(bot, *pair)]
+    waiting: list[tuple[View, Answer]] = []
+    for view, answer in zip(views, answers, strict=True):
+        with _logged(view):
+            if _wants_card(bot, view, answer):
+                waiting.append((view, answer))
     if waiting:
-        cards = bot.choose_many([view for view, _ in waiting])
-        for (view, answer), card in zip(waiting, cards, strict=True):
-            _play(bot, view, answer, card)
+        asked = [view for view, _ in waiting]
+        with _logged(*asked):
+            chosen = list(zip(waiting, bot.choose_many(asked), strict=True))
+        for (view, answer), card in chosen:
+            with _logged(view):
+                _play(bot, view, answer, card)
     return answers
+
+
+@contextmanager
+def _logged(view: View, *others: View) -> Iterator[None]:
+    """Log the turn at which the bot raises: of several asked at once the first, and how many more."""
+    try:
+        yield
+    except Exception as error:
+        # The commitment finds the game in a record; the handle means something to the arena alone.
+        _log.error(
+            "seat %d, turn %d of the match with deck commitment %s%s: the bot raised %s",
+            view.seat,
+            view.turn_id,
+            view.deck_commitment.hex(),
+            f" and {len(others)} more turns" if others else "",
+            type(error).__name__,
+        )
+        raise
 
 
 def _wants_card(bot: Bot, view: View, answer: Answer) -> bool:
