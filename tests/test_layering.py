@@ -44,7 +44,7 @@ _PURE = (
     *("__future__", "collections", "dataclasses", "difflib", "enum", "fractions", "functools", "hashlib"),
     *("hmac", "itertools", "json", "string", "types", "typing"),
 )
-_NO_LOOP = (*_PURE, "errno", "os", "pathlib", "re")
+_NO_LOOP = (*_PURE, "errno", "os", "pathlib", "re", "threading")
 
 LAYERS = {
     "tressette.rules": Layer(standard=_PURE),

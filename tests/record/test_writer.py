@@ -6,6 +6,7 @@ import errno
 import hashlib
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,63 @@ def test_a_result_on_the_disk_has_its_tricks_there(tmp_path: Path, monkeypatch: 
     record.sync()
     assert len(seen) == 2, "nothing is synced for ever"
     record.close()
+
+
+def test_a_result_that_comes_during_a_sync_waits_for_the_next(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tricks were not there yet when those of the others were synced."""
+    on_disk: list[int] = []
+
+    def fsync(file: int) -> None:
+        if not on_disk:
+            record.trick_line("trick", game="late")
+            record.result_line(game="late")
+            record.flush()
+            assert len(_raw(tmp_path / "tricks-w-0001.jsonl")) == 2, "those hurt nobody"
+        on_disk.append(len(_raw(tmp_path / "results-w.jsonl")))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    record.trick_line("trick", game="early")
+    record.result_line(game="early")
+    record.flush()
+    record.sync()
+    assert on_disk == [1, 1, 1]
+    record.flush()
+    record.sync()
+    assert on_disk[3:] == [2, 2]
+
+
+def test_closing_waits_for_a_sync_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Record(tmp_path, "w")
+    begun, may_end = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def fsync(file: int) -> None:
+        if not begun.is_set():
+            begun.set()
+            may_end.wait(60)
+            ended.append("sync")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    syncing = threading.Thread(target=record.sync)
+    syncing.start()
+    assert begun.wait(60)
+    record.result_line(game="last")
+
+    def close() -> None:
+        record.close()
+        ended.append("close")
+
+    closing = threading.Thread(target=close)
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive()
+    may_end.set()
+    for thread in (syncing, closing):
+        thread.join(60)
+    assert ended == ["sync", "close"]
+    assert len(_raw(tmp_path / "results-w.jsonl")) == 1
 
 
 def test_a_record_that_nobody_syncs_holds_few_files(tmp_path: Path) -> None:

@@ -329,6 +329,40 @@ main()
 """
 
 
+_SAYS_WHAT_IT_SYNCS = """
+import json, os, sys
+sync = os.fsync
+def fsync(file):
+    sync(file)
+    name = os.path.basename(os.readlink(f"/proc/self/fd/{file}"))
+    sys.stderr.write(json.dumps({"synced": name}) + "\\n")
+os.fsync = fsync
+from tressette.cli import main
+main()
+"""
+
+
+async def test_results_are_forced_to_the_disk_while_it_runs(tmp_path: Path) -> None:
+    """Each after its tricks and its deck: a power cut costs matches under way only."""
+    process = await start(
+        *("-c", _SAYS_WHAT_IT_SYNCS, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),
+        *("--preset", "tressette-due-duplicate", "--record", str(tmp_path)),
+    )
+    try:
+        lines = Lines(process.stderr)
+        address = (await lines.until("event", "listening"))["address"]
+        async with bots(address, ["left", "right"]) as clients:
+            await all_of(*(client.play_games() for client in clients))
+            await lines.until("synced", "results-0001.jsonl")
+        synced = [line["synced"] for line in lines.seen if "synced" in line]
+        order = ("reveals-0001", "tricks-0001-0001", "results-0001")
+        places = [synced.index(f"{name}.jsonl") for name in order]
+        assert places == sorted(places)
+        assert list(read_lines(tmp_path / "results-0001.jsonl"))
+    finally:
+        await end(process)
+
+
 async def test_a_record_that_cannot_be_written_ends_the_server(tmp_path: Path) -> None:
     process = await start(
         *("-c", _SMALL_DISK, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),

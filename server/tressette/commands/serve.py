@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -22,6 +24,7 @@ from tressette.commands.serve_options import (
     output_options,
 )
 from tressette.play.arena import Arena
+from tressette.play.commit import GroupCommit
 from tressette.play.matchmaker import Matchmaker
 from tressette.play.session import Session
 from tressette.play.suspend import Suspension, SuspensionError, claim, left_behind
@@ -112,17 +115,12 @@ def _telemetry() -> Telemetry:
 
 
 def _open_record(
-    settings: Settings, stopping: Stopping, failures: list[OSError]
+    settings: Settings, failed: Callable[[OSError], None]
 ) -> tuple[Record | None, Reveals | None, Suspension | None]:
     """The record to write with its reveals, and what an earlier server has suspended into its folder."""
     folder = settings.record
     if folder is None:
         return None, None, None
-
-    def failed(error: OSError) -> None:
-        failures.append(error)
-        stopping.fail()
-
     try:
         record = Record(folder, free_writer(folder), on_failure=failed)
         return record, Reveals(folder, record.writer, on_failure=failed), claim(folder, record.writer)
@@ -145,6 +143,39 @@ async def _keep_compressed(record: Record) -> None:
     await keep_compressed(compressor)
 
 
+class _Disk:
+    """Record and reveals, forced to the disk together."""
+
+    def __init__(self, record: Record, reveals: Reveals) -> None:
+        self._record = record
+        self._reveals = reveals
+        self._syncing = threading.Lock()
+
+    def flush(self) -> None:
+        """Hand all lines so far to the operating system. Raises OSError."""
+        self._record.flush()
+
+    def sync(self) -> None:
+        """A result may be on the disk when its reveal is: the other way round its deck could be lost."""
+        with self._syncing:
+            self._reveals.sync()
+            self._record.sync()
+
+    def close(self) -> None:
+        """Flush, sync and close both, once a sync under way has ended. Raises OSError."""
+        with self._syncing:
+            self._record.close()
+            self._reveals.close()
+
+
+async def _keep_committed(commit: GroupCommit, failed: Callable[[OSError], None]) -> None:
+    """Have results on the disk soon after their games."""
+    try:
+        await commit.run()
+    except OSError as error:
+        failed(error)
+
+
 async def _serve(
     settings: Settings,
     operations: Operations,
@@ -157,7 +188,15 @@ async def _serve(
     # Before the suspension is claimed: whoever stops this server from here on gets it suspended again.
     stopping.listen()
     failures: list[OSError] = []
-    record, reveals, suspension = _open_record(settings, stopping, failures)
+
+    def failed(error: OSError) -> None:
+        failures.append(error)
+        stopping.fail()
+
+    record, reveals, suspension = _open_record(settings, failed)
+    commit = None
+    if record is not None and reveals is not None:
+        commit = GroupCommit(_Disk(record, reveals), lambda _: None)
     for path in left_behind(settings.record, suspension):
         log.error("suspension left behind", file=str(path), hint="see Draining in server/OPERATING.md")
 
@@ -170,6 +209,8 @@ async def _serve(
 
     def finished(spec: GameSpec, result: dict[str, Any]) -> None:
         log.info("game finished", game=spec.game, preset=spec.preset, bots=spec.bots, ranks=result["ranks"])
+        if commit is not None:
+            commit.add(result)
         if reveals is not None:
             # No other game has this deck.
             arena.reveal([Reveal.of(spec)])
@@ -222,10 +263,11 @@ async def _serve(
     revoking = (
         asyncio.create_task(follow_revocations(tokens, server.keep_only)) if tokens is not None else None
     )
+    committing = asyncio.create_task(_keep_committed(commit, failed)) if commit is not None else None
     compressing = asyncio.create_task(_keep_compressed(record)) if record is not None else None
     await stopping.asked.wait()
     await play_out(server, stopping, operations.drain_s)
-    for task in (revoking, compressing):
+    for task in (revoking, committing, compressing):
         if task is not None:
             task.cancel()
     log.info("stopping", games=len(arena.games))
@@ -238,10 +280,9 @@ async def _serve(
         await telemetry.close()
     if metrics is not None:
         await metrics.close()
-    if record is not None and reveals is not None:
+    if commit is not None:
         try:
-            record.close()
-            reveals.close()
+            commit.close()
         except OSError as error:
             failures.append(error)
     stopping.deafen()

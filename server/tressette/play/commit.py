@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
-
-from tressette.record.writer import Record
+from typing import Any, Final, Protocol
 
 GROUP_S: Final = 0.05
 """How long a result waits for others to share its sync, in seconds."""
+
+
+class Synced(Protocol):
+    """What GroupCommit needs of a record. Each raises OSError."""
+
+    def flush(self) -> None:
+        """Hand all lines so far to the operating system."""
+
+    def sync(self) -> None:
+        """Force what was handed over to the disk. Blocks; called in another thread."""
+
+    def close(self) -> None:
+        """Flush, sync and close, once a sync under way has ended."""
 
 
 class GroupCommit:
     """``add`` results whose lines have been written; ``committed`` is called with each once it is on the
     disk, while ``run`` runs, and with the last of them by ``close``."""
 
-    def __init__(self, record: Record, committed: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, record: Synced, committed: Callable[[dict[str, Any]], None]) -> None:
         self._record = record
         self._committed = committed
         self._waiting: list[dict[str, Any]] = []

@@ -22,6 +22,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
@@ -195,6 +196,7 @@ class Record:
         (folder / MANIFEST).unlink(missing_ok=True)
         self._full = deque[_Sink]()  # segments that are full, until the next sync
         self._new_names = True
+        self._syncing = threading.Lock()
         self._segment = 1
         self._tricks = self._open_segment(self._segment)
         self._dirty = False
@@ -245,6 +247,17 @@ class Record:
             return done
 
     def _hand_over(self) -> None:
+        """Hand over tricks and then results, but no result while others are synced: the tricks of those are
+        on the disk by then, and the power might fail before its own are."""
+        if self._syncing.acquire(blocking=False):
+            try:
+                self._hand_over_all()
+            finally:
+                self._syncing.release()
+        else:
+            self._tricks.hand_over()
+
+    def _hand_over_all(self) -> None:
         self._tricks.hand_over()
         self._results.hand_over()
         self._dirty = False
@@ -263,6 +276,10 @@ class Record:
     def sync(self) -> None:
         """Force what was handed over to the disk, results last: what is left after a power cut is a record
         whose results have their tricks. Blocks; may run in another thread than the writing."""
+        with self._syncing:
+            self._sync()
+
+    def _sync(self) -> None:
         self._tricks.sync()  # first: it may be full, and among those, in a moment
         while self._full:
             full = self._full.popleft()
@@ -274,14 +291,16 @@ class Record:
         self._results.sync()
 
     def close(self) -> None:
-        """Flush, sync and close; the record cannot be written any more. Does not wait for room."""
+        """Flush, sync and close, once a sync under way has ended; the record cannot be written any more. Does
+        not wait for room."""
         self._patience = NoPatience()
-        try:
-            self._written(self._hand_over)
-            self.sync()
-        finally:
-            for sink in (*self._full, self._tricks, self._results):
-                sink.close()
+        with self._syncing:
+            try:
+                self._written(self._hand_over_all)
+                self._sync()
+            finally:
+                for sink in (*self._full, self._tricks, self._results):
+                    sink.close()
 
     def _open_segment(self, number: int) -> _Sink:
         return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")
