@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 _Entry = tuple[str, str, str, str]
 """Module, attribute, short help shown in the list, extra that it needs."""
@@ -52,12 +53,23 @@ class _Lazy(click.Group):
         except ModuleNotFoundError as error:
             if not extra or (error.name or "").startswith("tressette"):
                 raise
+            if ctx.resilient_parsing:  # a shell completes a line: there is nobody to tell
+                return None
             raise click.ClickException(
                 f"{cmd_name} needs the package {error.name}: install this distribution with its extra, "
                 f"pip install '.[{extra}]' in the project's folder"
             ) from error
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of the commands without importing them."""
+        found = [
+            CompletionItem(name, help=entry[2])
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

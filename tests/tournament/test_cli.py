@@ -8,6 +8,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -409,3 +411,33 @@ def test_exit_statuses_are_stated(path: tuple[str, ...]) -> None:
     numbers = [line.split()[0] for line in table.split("\n\n")[0].splitlines()]
     most = {"run": 4, "resume": 4, "stop": 3, "check": 3}.get(path[-1], 2)
     assert numbers == [str(number) for number in range(most + 1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        (["tressette", "t"], ["token", "tournament"]),
+        (["tressette", "ve"], ["verify"]),
+        (["tressette", "tournament", ""], ["check", "run", "resume", "status", "stop"]),
+        (["tressette", "tournament", "run", "--"], []),
+    ],
+)
+def test_a_shell_completes_commands_that_cannot_be_run(line: list[str], names: list[str]) -> None:
+    """Because their extra is not installed: it is told when they are called, not in the middle of a line."""
+    without = "import sys; sys.modules['numpy'] = None; from tressette.cli import main; main([], 'tressette')"
+    words = {
+        "_TRESSETTE_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(line),
+        "COMP_CWORD": str(len(line) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", without],
+        env=os.environ | words,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    found = [one.partition(",")[2] for one in done.stdout.splitlines()]
+    assert [name for name in found if not name.startswith("--")] == names
