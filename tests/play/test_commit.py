@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -48,3 +50,27 @@ async def test_the_last_results_are_told_when_the_record_is_closed(
     commit.close()
     assert [one["game"] for one in told] == [line["game"] for line in read_results(tmp_path)]
     assert told[-1] == {"game": "b"}
+
+
+async def test_a_result_that_could_not_be_synced_is_never_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when the record is closed either: the system tells a failure once, and syncs what is left."""
+    record = Record(tmp_path, "0001")
+    told: list[Any] = []
+    commit = GroupCommit(record, told.append)
+    failures = iter([OSError(errno.EIO, "Input/output error")])
+
+    def fsync(file: int) -> None:
+        if (error := next(failures, None)) is not None:
+            raise error
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    record.result_line(game="a")
+    commit.add({"game": "a"})
+    with pytest.raises(OSError, match="Input/output"):
+        async with asyncio.timeout(60):
+            await commit.run()
+    with pytest.raises(OSError, match="Input/output"):
+        commit.close()
+    assert told == []

@@ -214,6 +214,103 @@ def test_closing_waits_for_a_sync_under_way(tmp_path: Path, monkeypatch: pytest.
     assert len(_raw(tmp_path / "results-w.jsonl")) == 1
 
 
+def test_a_result_that_comes_while_other_things_are_synced_waits_too(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as its reveal, which was not there yet when those of the others were synced."""
+    record.trick_line("trick", game="early")
+    record.flush()
+    on_disk: list[int] = []
+
+    def before() -> None:
+        record.result_line(game="late")
+        record.flush()
+
+    monkeypatch.setattr(os, "fsync", lambda _: on_disk.append(len(_raw(tmp_path / "results-w.jsonl"))))
+    record.sync(before)
+    assert set(on_disk) == {0}
+    record.flush()
+    record.sync()
+    assert on_disk[-1] == 1
+
+
+def test_segments_stay_while_they_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many become full meanwhile, none is closed that the sync has yet to go through."""
+    record = Record(tmp_path, "w", segment_bytes=1)
+    real = os.fsync
+    synced_files: list[str] = []
+
+    def fsync(file: int) -> None:
+        if not synced_files:
+            for number in range(100):
+                record.trick_line("trick", n=number)
+                record.flush()
+        synced_files.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    record.sync()
+    record.result_line(game="g")
+    record.flush()
+    record.sync()
+    assert set(synced_files) >= {path.name for path in tmp_path.glob("tricks-*")}
+    record.close()
+    tricks = [line for path in sorted(tmp_path.glob("tricks-*")) for line in read_lines(path)]
+    assert [line["n"] for line in tricks if line["kind"] == "trick"] == list(range(100))
+
+
+@pytest.mark.parametrize(
+    "failing", ["tricks-w-0001.jsonl", "tricks-w-0002.jsonl", "results-w.jsonl", "before"]
+)
+def test_what_could_not_be_synced_stays_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """The system tells a failure once and drops what it could not write: a second fsync knows nothing."""
+    open_before = len(os.listdir("/proc/self/fd"))
+    record = Record(tmp_path, "w", segment_bytes=1)
+    record.trick_line("trick", game="g")
+    record.result_line(game="g")
+    record.flush()
+    failures = iter([OSError(errno.EIO, "Input/output error")])
+    synced_files: list[str] = []
+
+    def fsync(file: int) -> None:
+        name = Path(os.readlink(f"/proc/self/fd/{file}")).name
+        synced_files.append(name)
+        if name == failing and (error := next(failures, None)) is not None:
+            raise error
+
+    def before() -> None:
+        if failing == "before" and (error := next(failures, None)) is not None:
+            raise error
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="Input/output"):
+        record.sync(before)
+    synced_files.clear()
+    for again in (record.sync, record.close):
+        with pytest.raises(OSError, match="Input/output"):
+            again(before)
+    assert "results-w.jsonl" not in synced_files
+    assert len(os.listdir("/proc/self/fd")) == open_before, "its files are closed all the same"
+
+
+def test_a_full_disk_at_the_end_does_not_keep_the_rest_from_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record(tmp_path, "w")
+    record.result_line(game="there")
+    record.flush()
+    record.trick_line("trick", game="too much")
+    seen = synced(monkeypatch)
+    with monkeypatch.context() as patch:
+        Disk(patch, errno.ENOSPC, 1, 100)
+        with pytest.raises(OSError, match="No space"):
+            record.close()
+    assert seen[-1] == "results-w.jsonl"
+    assert [line["game"] for line in read_lines(tmp_path / "results-w.jsonl")] == ["there"]
+
+
 def test_a_record_that_nobody_syncs_holds_few_files(tmp_path: Path) -> None:
     record = Record(tmp_path, "w", segment_bytes=1)
     before = len(os.listdir("/proc/self/fd"))

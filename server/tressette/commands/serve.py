@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -115,7 +114,7 @@ def _telemetry() -> Telemetry:
 
 
 def _open_record(
-    settings: Settings, failed: Callable[[OSError], None]
+    settings: Settings, failed: Callable[[Exception], None]
 ) -> tuple[Record | None, Reveals | None, Suspension | None]:
     """The record to write with its reveals, and what an earlier server has suspended into its folder."""
     folder = settings.record
@@ -144,35 +143,34 @@ async def _keep_compressed(record: Record) -> None:
 
 
 class _Disk:
-    """Record and reveals, forced to the disk together."""
+    """Record and reveals, forced to the disk together. A result may be there when its reveal is: the
+    other way round its deck could be lost. So results that come while reveals are synced wait for the next."""
 
     def __init__(self, record: Record, reveals: Reveals) -> None:
         self._record = record
         self._reveals = reveals
-        self._syncing = threading.Lock()
 
     def flush(self) -> None:
         """Hand all lines so far to the operating system. Raises OSError."""
         self._record.flush()
 
     def sync(self) -> None:
-        """A result may be on the disk when its reveal is: the other way round its deck could be lost."""
-        with self._syncing:
-            self._reveals.sync()
-            self._record.sync()
+        """Force what was handed over to the disk. Raises OSError."""
+        self._record.sync(self._reveals.sync)
 
     def close(self) -> None:
         """Flush, sync and close both, once a sync under way has ended. Raises OSError."""
-        with self._syncing:
-            self._record.close()
+        try:
+            self._record.close(self._reveals.sync)
+        finally:
             self._reveals.close()
 
 
-async def _keep_committed(commit: GroupCommit, failed: Callable[[OSError], None]) -> None:
+async def _keep_committed(commit: GroupCommit, failed: Callable[[Exception], None]) -> None:
     """Have results on the disk soon after their games."""
     try:
         await commit.run()
-    except OSError as error:
+    except Exception as error:  # no thread to sync in, for one: nobody else would notice
         failed(error)
 
 
@@ -187,9 +185,9 @@ async def _serve(
     stopping = Stopping()
     # Before the suspension is claimed: whoever stops this server from here on gets it suspended again.
     stopping.listen()
-    failures: list[OSError] = []
+    failures: list[Exception] = []
 
-    def failed(error: OSError) -> None:
+    def failed(error: Exception) -> None:
         failures.append(error)
         stopping.fail()
 

@@ -143,11 +143,14 @@ class RevealFile:
             sync_folder(self._path.parent)
 
     def close(self) -> None:
-        """Sync and close the file."""
-        if self._file is not None:
+        """Sync and close the file; it is closed also when the system refuses that."""
+        if self._file is None:
+            return
+        try:
             self.sync()
-            self._file.close()
-            self._file = None
+        finally:
+            file, self._file = self._file, None
+            file.close()
 
 
 class Reveals(RevealFile):

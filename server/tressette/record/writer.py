@@ -60,7 +60,8 @@ FIRST_PREV: Final = line_hash(b"")
 
 
 class Recorder(Protocol):
-    """Where a running game writes. ``flush`` makes what was written visible to other processes."""
+    """Where a running game writes. ``flush`` makes what was written visible to other processes, a result
+    once a sync under way has ended."""
 
     def trick_line(self, kind: str, **fields: object) -> None:
         """Write one line of a game under way."""
@@ -195,6 +196,7 @@ class Record:
         self._results = _Sink(folder / f"results-{writer}.jsonl")
         (folder / MANIFEST).unlink(missing_ok=True)
         self._full = deque[_Sink]()  # segments that are full, until the next sync
+        self._not_synced: OSError | None = None
         self._new_names = True
         self._syncing = threading.Lock()
         self._segment = 1
@@ -223,12 +225,17 @@ class Record:
         self._under_way.pop(fields.get("game"), None)
 
     def flush(self) -> None:
-        """Hand all lines so far to the operating system; start a new segment where one is full."""
+        """Hand all lines so far to the operating system; start a new segment where one is full. During a sync
+        results are kept, and segments go on: the next flush makes up for it."""
         if not self._dirty:
             return
         self._written(self._hand_over)
-        if self._tricks.size >= self._segment_bytes:
-            self._start_segment()
+        # Not during a sync: it goes through the segments.
+        if self._tricks.size >= self._segment_bytes and self._syncing.acquire(blocking=False):
+            try:
+                self._start_segment()
+            finally:
+                self._syncing.release()
 
     def _written(self, write: Callable[[], _T]) -> _T:
         """Write, again and again if there is no room for it, as long as there is patience. Raises OSError."""
@@ -273,34 +280,46 @@ class Record:
         self._closed_bytes += full.size
         self.trick_line(SEGMENT, games=list(self._under_way.items()))
 
-    def sync(self) -> None:
+    def sync(self, before: Callable[[], None] = lambda: None) -> None:
         """Force what was handed over to the disk, results last: what is left after a power cut is a record
-        whose results have their tricks. Blocks; may run in another thread than the writing."""
+        whose results have their tricks. ``before`` forces to the disk whatever else results must not be there
+        without. Raises OSError, and from then on always. Blocks; may run in another thread than the
+        writing."""
         with self._syncing:
-            self._sync()
+            self._sync(before)
 
-    def _sync(self) -> None:
-        self._tricks.sync()  # first: it may be full, and among those, in a moment
-        while self._full:
-            full = self._full.popleft()
-            full.sync()
-            full.close()
-        if self._new_names:
-            self._new_names = False
-            sync_folder(self.folder)
-        self._results.sync()
+    def _sync(self, before: Callable[[], None]) -> None:
+        if self._not_synced is not None:
+            # The system tells once what it could not write, and forgets it: the next fsync would succeed.
+            raise self._not_synced
+        try:
+            before()
+            self._tricks.sync()
+            while self._full:
+                full = self._full[0]
+                full.sync()
+                self._full.popleft().close()
+            if self._new_names:
+                self._new_names = False
+                sync_folder(self.folder)
+            self._results.sync()
+        except OSError as error:
+            self._not_synced = error
+            raise
 
-    def close(self) -> None:
+    def close(self, before: Callable[[], None] = lambda: None) -> None:
         """Flush, sync and close, once a sync under way has ended; the record cannot be written any more. Does
-        not wait for room."""
+        not wait for room. ``before``: see ``sync``."""
         self._patience = NoPatience()
         with self._syncing:
             try:
                 self._written(self._hand_over_all)
-                self._sync()
             finally:
-                for sink in (*self._full, self._tricks, self._results):
-                    sink.close()
+                try:
+                    self._sync(before)
+                finally:
+                    for sink in (*self._full, self._tricks, self._results):
+                        sink.close()
 
     def _open_segment(self, number: int) -> _Sink:
         return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")

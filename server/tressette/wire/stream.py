@@ -225,8 +225,8 @@ class Stream:
             await self._gather()
             if self._closed:
                 return
-            # The record is written before anyone sees what comes of it, and before it is said when that was
-            # sent: writing may have to wait for room on the disk.
+            # The record is written before anyone sees what comes of it (but for a result that comes during a
+            # sync), and before it is said when that was sent: writing may have to wait for room on the disk.
             arena.recorder.flush()
             response = next_response(session, arena.clock(), time.time_ns() // 1_000_000)
             if response is not None:
