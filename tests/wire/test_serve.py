@@ -363,6 +363,103 @@ async def test_results_are_forced_to_the_disk_while_it_runs(tmp_path: Path) -> N
         await end(process)
 
 
+_SYNCS_WHEN_TOLD = """
+import json, os, sys, time
+sync = os.fsync
+def fsync(file):
+    name = os.path.basename(os.readlink(f"/proc/self/fd/{file}"))
+    sys.stderr.write(json.dumps({"syncing": name}) + "\\n")
+    while not os.path.exists(os.environ["MAY_SYNC"]):
+        time.sleep(0.01)
+    sync(file)
+os.fsync = fsync
+from tressette.cli import main
+main()
+"""
+
+
+async def test_a_server_that_is_stopped_during_a_sync_loses_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Games end while the first results are synced, and wait for the next sync, which is that of the end."""
+    folder, may_sync = tmp_path / "record", tmp_path / "may-sync"
+    monkeypatch.setenv("MAY_SYNC", str(may_sync))
+    process = await start(
+        *("-c", _SYNCS_WHEN_TOLD, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),
+        *("--preset", "tressette-due-duplicate", "--record", str(folder), "--grace-s", "0"),
+    )
+    try:
+        lines = Lines(process.stderr)
+        address = (await lines.until("event", "listening"))["address"]
+        async with bots(address, ["left", "right"]) as clients:
+            await all_of(*(client.play_games() for client in clients))
+            await lines.until("syncing", "reveals-0001.jsonl")
+            await all_of(*(client.play_games(2) for client in clients))
+            process.send_signal(signal.SIGTERM)
+            await lines.until("event", "draining")
+        may_sync.touch()
+        async with asyncio.timeout(LIMIT_S):
+            rest = [orjson.loads(line) for line in (await process.communicate())[1].splitlines()]
+        assert process.returncode == 0
+    finally:
+        await end(process)
+    log = lines.seen + rest
+    finished = [line["game"] for line in log if line.get("event") == "game finished"]
+    assert len(finished) >= 3
+    assert [line["game"] for line in read_lines(folder / "results-0001.jsonl")] == finished
+    synced = [line["syncing"].partition("-")[0] for line in log if "syncing" in line]
+    order = [name for name in synced if name in ("reveals", "tricks", "results")]
+    assert order[-4:] == ["reveals", "tricks", "results", "reveals"], "a result comes after its deck"
+
+
+_CANNOT_SYNC = {
+    "the disk refuses": """
+import errno, os
+sync, refuse = os.fsync, ["results"]
+def fsync(file):
+    name = os.path.basename(os.readlink(f"/proc/self/fd/{file}")).partition("-")[0]
+    if name in refuse:
+        refuse.remove(name)
+        raise OSError(errno.EIO, "it cannot be synced")
+    sync(file)
+os.fsync = fsync
+""",
+    "no thread can be started": """
+import asyncio
+thread = asyncio.to_thread
+async def to_thread(function, *arguments):
+    if function.__name__ == "sync":
+        raise RuntimeError("it cannot be synced")
+    return await thread(function, *arguments)
+asyncio.to_thread = to_thread
+""",
+}
+
+
+@pytest.mark.parametrize("why", _CANNOT_SYNC)
+async def test_results_that_cannot_be_synced_end_the_server(tmp_path: Path, why: str) -> None:
+    process = await start(
+        *("-c", f"{_CANNOT_SYNC[why]}\nfrom tressette.cli import main; main()", "serve"),
+        *("--address", "127.0.0.1:0", "--log-format", "json", "--record", str(tmp_path)),
+        *("--preset", "tressette-due-duplicate"),
+    )
+    try:
+        address = (await Lines(process.stderr).until("event", "listening"))["address"]
+        async with bots(address, ["left", "right"]) as clients:
+            playing = [asyncio.create_task(client.play_until_told()) for client in clients]
+            async with asyncio.timeout(LIMIT_S):
+                _, errors = await process.communicate()
+            for task in playing:
+                task.cancel()
+            await asyncio.gather(*playing, return_exceptions=True)
+        assert process.returncode == 1
+        assert b"the record cannot be written: " in errors
+        assert b"it cannot be synced" in errors
+        assert b"Traceback" not in errors
+    finally:
+        await end(process)
+
+
 async def test_a_record_that_cannot_be_written_ends_the_server(tmp_path: Path) -> None:
     process = await start(
         *("-c", _SMALL_DISK, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),

@@ -144,7 +144,7 @@ async def _keep_compressed(record: Record) -> None:
 
 class _Disk:
     """Record and reveals, forced to the disk together. A result may be there when its reveal is: the
-    other way round its deck could be lost. So results that come while reveals are synced wait for the next."""
+    other way round its deck could be lost. Results that come while reveals are synced wait for the next."""
 
     def __init__(self, record: Record, reveals: Reveals) -> None:
         self._record = record
