@@ -396,9 +396,28 @@ def test_writers_share_a_folder(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("results-*.jsonl"))) == 3
 
 
+@pytest.mark.parametrize("name", ["results-0001.jsonl", "reveals-0001.jsonl", "suspended.json.0001"])
+def test_a_writer_that_has_left_anything_is_not_free(tmp_path: Path, name: str) -> None:
+    """The next one would put its own in the place of a suspension."""
+    assert free_writer(tmp_path) == "0001"
+    (tmp_path / name).touch()
+    assert free_writer(tmp_path) == "0002"
+
+
 def test_the_folder_is_made(tmp_path: Path) -> None:
     Record(tmp_path / "a" / "b", "w").close()
     assert (tmp_path / "a" / "b" / "results-w.jsonl").exists()
+
+
+def test_an_abandoned_record_leaves_nothing_but_what_was_written(tmp_path: Path) -> None:
+    Record(tmp_path, "w").abandon()
+    assert list(tmp_path.iterdir()) == []
+    record = Record(tmp_path, "w")
+    record.trick_line("trick", n=1)
+    record.abandon()
+    assert [line["n"] for line in read_lines(tmp_path / "tricks-w-0001.jsonl")] == [1]
+    with pytest.raises(ValueError, match="closed"):
+        record.trick_line("trick")
 
 
 def test_a_closed_record_cannot_be_written(tmp_path: Path) -> None:

@@ -87,6 +87,27 @@ async def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.parametrize("why", ["port", "metrics", "reveals", "suspension"])
+async def test_a_server_that_does_not_start_leaves_nothing_in_its_folder(tmp_path: Path, why: str) -> None:
+    """Such as the hundreds of empty files of one that is started anew every second."""
+    folder = tmp_path / "record"
+    folder.mkdir()
+    async with served() as other:
+        options = ["--address", other.address if why == "port" else "127.0.0.1:0"]
+        if why == "metrics":
+            options += ["--metrics-address", other.address]
+        elif why == "reveals":
+            (folder / "reveals-0001.jsonl").write_text("no reveal\n")
+        elif why == "suspension":
+            (folder / "suspended.json").write_text("no suspension")
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        for _ in range(2):
+            status, _, errors = await run(*SERVE, "--record", str(folder), *options)
+            assert status != 0
+            assert "Traceback" not in errors
+            assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 async def test_certificates_that_are_none(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("no certificate")

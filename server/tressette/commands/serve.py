@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -120,11 +121,20 @@ def _open_record(
     folder = settings.record
     if folder is None:
         return None, None, None
+    record = None
     try:
         record = Record(folder, free_writer(folder), on_failure=failed)
         return record, Reveals(folder, record.writer, on_failure=failed), claim(folder, record.writer)
     except (OSError, DamagedRecord, SuspensionError) as error:
+        _abandon(record)
         raise click.BadParameter(str(error), param_hint="--record") from None
+
+
+def _abandon(record: Record | None) -> None:
+    """Leave no empty files in the folder when the server does not start: it may be tried again and again."""
+    if record is not None:
+        with contextlib.suppress(OSError):  # why it does not start is what should be read
+            record.abandon()
 
 
 async def _keep_compressed(record: Record) -> None:
@@ -247,8 +257,7 @@ async def _serve(
             suspension.put_back()
         if metrics is not None:
             await metrics.close()
-        if record is not None:
-            record.close()
+        _abandon(record)
         raise click.ClickException(str(error)) from None
     if suspension is not None and all_taken_up:
         suspension.done()

@@ -193,7 +193,8 @@ class Record:
         self._on_failure = on_failure
         self._patience = patience or NoPatience()
         self._under_way: dict[object, object] = {}  # attempt by game
-        self._results = _Sink(folder / f"results-{writer}.jsonl")
+        self._results_path = folder / f"results-{writer}.jsonl"
+        self._results = _Sink(self._results_path)
         (folder / MANIFEST).unlink(missing_ok=True)
         self._full = deque[_Sink]()  # segments that are full, until the next sync
         self._not_synced: OSError | None = None
@@ -321,14 +322,28 @@ class Record:
                     for sink in (*self._full, self._tricks, self._results):
                         sink.close()
 
+    def abandon(self) -> None:
+        """Close, and take the files away if nothing has been written. Raises OSError."""
+        self.close()
+        if not self.bytes_written:
+            for path in (self._results_path, self._segment_path(1)):
+                path.unlink(missing_ok=True)
+
     def _open_segment(self, number: int) -> _Sink:
-        return _Sink(self.folder / f"tricks-{self.writer}-{number:04}.jsonl")
+        return _Sink(self._segment_path(number))
+
+    def _segment_path(self, number: int) -> Path:
+        return self.folder / f"tricks-{self.writer}-{number:04}.jsonl"
 
 
 def free_writer(folder: Path) -> str:
-    """The first writer name, from ``0001`` on, that has neither results nor reveals in the folder yet: a
-    session that only reveals leaves no results."""
+    """The first writer name, from ``0001`` on, that has nothing in the folder yet: results; reveals, since a
+    session that only reveals leaves no results; a file that ends in ``.0001``, such as a suspension, of a
+    server that has abandoned its record."""
     number = 1
-    while any((folder / f"{kind}-{number:04}.jsonl").exists() for kind in ("results", "reveals")):
+    while any(
+        next(folder.glob(name), None)
+        for name in (f"results-{number:04}.jsonl", f"reveals-{number:04}.jsonl", f"*.{number:04}")
+    ):
         number += 1
     return f"{number:04}"
