@@ -509,7 +509,7 @@ async def test_a_crash_of_a_bot_that_wants_batches_is_a_crash(caplog: pytest.Log
     async with arena(script) as address:
         with pytest.raises(ValueError, match="shorter"):
             await play(Network(), address)
-    told = "seat 0, turn 1 of the match with deck commitment ab and 2 more turns: the bot raised ValueError"
+    told = "seat 0, turn 1 of the match with deck commitment ab and of 2 more: the bot raised ValueError"
     assert told in caplog.text
 
 

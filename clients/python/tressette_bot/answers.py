@@ -60,7 +60,7 @@ def _logged(view: View, *others: View) -> Iterator[None]:
             view.seat,
             view.turn_id,
             view.deck_commitment.hex(),
-            f" and {len(others)} more turns" if others else "",
+            f" and of {len(others)} more" if others else "",
             type(error).__name__,
         )
         raise
