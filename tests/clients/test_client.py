@@ -446,6 +446,7 @@ async def test_a_refusal_is_final_and_typed(when: str) -> None:
 
 async def test_a_grpc_status_that_no_attempt_would_change_is_final() -> None:
     async def script(stream: Stream) -> None:
+        await stream.read()  # while the Hello is being written, grpc may say INTERNAL: that is tried again
         await stream.context.abort(grpc.StatusCode.PERMISSION_DENIED, "not you")
 
     async with arena(script) as address:
