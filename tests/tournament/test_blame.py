@@ -24,6 +24,7 @@ from support.runs import (
     results,
     script,
     tressette,
+    turns_until,
     until,
 )
 from tressette.record.reader import begun_attempts
@@ -126,8 +127,8 @@ async def test_the_surviving_bot_never_told_it_won(tmp_path: Path) -> None:
 
 async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
     """Games that the system cuts off have no result: nobody has lost them, and they are played again."""
-    bots: Bots = {"a": lingering(tmp_path), "b": "first_legal"}
-    file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
+    bots: Bots = {"a": lingering(tmp_path, turns_until(2, games_at_once=2)), "b": "first_legal"}
+    file = event(tmp_path, bots, deal_sets=4, concurrency=2, sections='[faults]\ncrash = "forfeit"')
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
         (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
@@ -155,7 +156,11 @@ async def test_errored_games_counted_as_losses(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_bot_killed_from_outside_answers_for_its_own_games(tmp_path: Path) -> None:
     """The next process of the bot goes on; every game that it left is its own fault and nobody else's."""
-    bots: Bots = {"a": lingering(tmp_path), "b": "first_legal", "c": "random"}
+    bots: Bots = {
+        "a": lingering(tmp_path, turns_until(3, games_at_once=4)),
+        "b": "first_legal",
+        "c": "random",
+    }
     file = event(tmp_path, bots, deal_sets=4, concurrency=4, sections='[faults]\ncrash = "forfeit"')
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 3, "three results")

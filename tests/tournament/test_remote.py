@@ -34,6 +34,7 @@ from support.runs import (
     results,
     soon,
     tricks,
+    turns_until,
 )
 from support.streams import connected
 from tressette.v1 import arena_service_pb2 as pb
@@ -326,7 +327,7 @@ async def test_all_bots_may_be_remote(tmp_path: Path) -> None:
 
 def slowly(folder: Path) -> list[str]:
     """The command of a bot that leaves time to cut its line in the middle of games."""
-    return [str(lingering(folder))]
+    return [str(lingering(folder, turns_until(3, games_at_once=4), pause_s=0.3))]
 
 
 def begun(run: CommandRun) -> int:
