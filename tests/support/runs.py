@@ -33,9 +33,6 @@ Bots = dict[str, str | Path]
 MARK = "TRESSETTE_TEST_MARK"
 """Environment variable by which a process and all that it started are found again."""
 
-_HURRY = "hurry"
-"""File whose presence makes lingering bots quick."""
-
 PLAYER = """\
 import os, sys, time
 from tressette_bot.bot import Bot
@@ -68,15 +65,15 @@ def event(
     presets: tuple[str, ...] = ("tressette-due-duplicate",),
     deal_sets: int = 2,
     concurrency: int = 8,
-    move_ms: int = 30_000,
+    move_ms: int = 600_000,
     seed: str | None = "test",
     name: str = "event.toml",
     lines: str = "",
     sections: str = "",
     of_bots: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a tournament file. ``bots``: see Bots. ``lines``: more of its [tournament]; ``sections``: further
-    tables; ``of_bots``: more lines of a bot, by name."""
+    """Write a tournament file, by default with a clock that strikes nobody. ``bots``: see Bots. ``lines``:
+    more of its [tournament]; ``sections``: further tables; ``of_bots``: more lines of a bot, by name."""
     text = [
         "[tournament]",
         'name = "test"',
@@ -107,17 +104,39 @@ def script(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def lingering(folder: Path, quick_turns: int = 60) -> Path:
-    """A bot that is quick for so many turns and then takes a twentieth of a second for each, until ``hurry``.
-    A run with it is not over before the test has done what it wants to do in its middle, however long that
-    takes on a machine that is busy."""
-    seconds = f"0.002 if self.turns < {quick_turns} or os.path.exists({str(folder / _HURRY)!r}) else 0.05"
-    return script(folder, "slow", player(each_turn=f"time.sleep({seconds})"))
+def turns_until(results: int, games_at_once: int, turns: int = 20) -> int:
+    """How many turns a bot must have for so many of its games to be over, in whatever order it is asked: all
+    games under way may lack their last turn."""
+    return results * turns + games_at_once * (turns - 1)
+
+
+def lingering(folder: Path, quick_turns: int, pause_s: float = 0.5) -> Path:
+    """A bot that is quick for so many turns and then pauses at each, until ``hurry``, which ends a pause too.
+    A run with it is not over before the test has done what it wants to do in its middle: what is left of its
+    turns takes most of a minute, so that test and machine may stand still for a while."""
+    linger = f"""
+def linger(turns):
+    time.sleep(0.002)
+    pause_ends = time.monotonic() + {pause_s}
+    while turns > {quick_turns} and time.monotonic() < pause_ends and not os.path.exists({_hurry(folder)!r}):
+        time.sleep(0.005)
+"""
+    return script(folder, "slow", player(linger, "linger(self.turns)"))
+
+
+def standing(folder: Path, quick_turns: int) -> Path:
+    """A bot that plays so many turns at once and the next not before ``hurry``, however long that takes."""
+    stand = f"while self.turns > {quick_turns} and not os.path.exists({_hurry(folder)!r}): time.sleep(0.005)"
+    return script(folder, "stands", player(each_turn=stand))
 
 
 def hurry(folder: Path) -> None:
-    """Let the lingering bots of a folder be quick again."""
-    (folder / _HURRY).touch()
+    """Let the lingering and the standing bots of a folder be quick again."""
+    Path(_hurry(folder)).touch()
+
+
+def _hurry(folder: Path) -> str:
+    return str(folder / "hurry")
 
 
 def loaded(file: Path) -> Tournament:

@@ -23,7 +23,6 @@ BAD = {
     "starting": CRASH,
     "midgame": player(each_turn=f"if self.turns > 30: {CRASH}"),
     "illegal": ILLEGAL,
-    "slow": player(each_turn="if self.turns == 25: time.sleep(5)"),
     "asleep": "import time; time.sleep(600)",
     # It is alone with its game, so that it leaves between two games.
     "leaving": player(before="Scripted.max_matches = 1; Scripted.match_ended = lambda *_: os._exit(0)"),
@@ -56,7 +55,7 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Checked:
     folder = tmp_path_factory.mktemp("bad")
     bots: dict[str, str | Path] = {"good": script(folder, "good", player())}
     bots |= {name: script(folder, name, text) for name, text in BAD.items()}
-    file = event(folder, bots, move_ms=4000)
+    file = event(folder, bots)
     text = file.read_text().replace('name = "asleep"', 'name = "asleep"\nstart_limit_s = 2\nrestarts = 0')
     file.write_text(text)
     return Checked(file, "--quiet", "--sets", 1, "--output", folder / "check")
@@ -71,7 +70,6 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Checked:
         ),
         ("midgame", "crash, "),
         ("illegal", "illegal, "),
-        ("slow", "timeout, "),
         (
             "asleep",
             "bot asleep (instance 1) failed 1 times in a row, the last time it was killed, not having",
@@ -89,6 +87,18 @@ def test_a_bad_bot_is_named_with_what_was_wrong(bad: Checked, bot: str, wrong: s
         assert Path(folder, log).is_file()
 
 
+def test_a_bot_that_is_too_slow_once_does_not_pass(tmp_path: Path) -> None:
+    """By itself: a clock that strikes it soon would not wait for a good one on a busy machine."""
+    slow = script(tmp_path, "slow", player(each_turn="if self.turns == 25: time.sleep(1.5)"))
+    file = event(tmp_path, {"slow": slow, "other": "random"}, move_ms=1000)
+    done = Checked(file, "--quiet", "--sets", 1)
+    assert done.status == 1
+    first, *lines = done.lines["slow"]
+    assert first.startswith("slow: DOES NOT PASS, ")
+    told(lines, "timeout, ")
+    assert told(lines, "its output: in ").endswith(": slow-1.1.log")
+
+
 def test_a_good_bot_passes_beside_bad_ones(bad: Checked) -> None:
     assert bad.lines["good"] == ["good: passes, 4 games without a fault"]
     assert bad.lines.keys() == {"good", *BAD}
@@ -97,14 +107,14 @@ def test_a_good_bot_passes_beside_bad_ones(bad: Checked) -> None:
 def test_it_says_in_the_end_who_passes_and_where_to_look(bad: Checked) -> None:
     assert bad.status == 1
     summary, replay = bad.output.splitlines()[-2:]
-    assert summary.startswith("1 of 7 bots pass. Games and logs: /")
+    assert summary.startswith("1 of 6 bots pass. Games and logs: /")
     folder = Path(summary.partition("logs: ")[2])
     command = replay.partition(": ")[2].removesuffix(" GAME").split()
-    game = told(bad.lines["slow"][1:], "the first game with a fault: ")
+    game = told(bad.lines["illegal"][1:], "the first game with a fault: ")
     assert command[-1] == str(folder)
-    shown = tressette(*command[1:], game)
+    shown = tressette(*command[command.index("replay") :], game)  # however the program was called
     assert shown.stdout.startswith(f"Game {game}, attempt 1: "), shown.stderr
-    assert str(folder / "logs" / "bots" / "slow-1.1.log") in shown.stdout
+    assert str(folder / "logs" / "bots" / "illegal-1.1.log") in shown.stdout
 
 
 def test_the_error_of_a_crash_is_shown(bad: Checked) -> None:
@@ -117,7 +127,7 @@ def test_bots_are_lost_while_it_goes_on(bad: Checked) -> None:
     games = results(Path(bad.output.rpartition("logs: ")[2].split("\n")[0]))
     played = Counter(bot for line in games for bot in line["bots"])
     assert {bot: count for bot, count in played.items() if not bot.startswith("reference-")} == dict.fromkeys(
-        ("good", "midgame", "illegal", "slow", "leaving"), 4
+        ("good", "midgame", "illegal", "leaving"), 4
     )
 
 

@@ -24,7 +24,9 @@ from support.runs import (
     result_lines,
     results,
     script,
+    standing,
     tressette,
+    turns_until,
     until,
 )
 from tressette.record.segments import COMPRESSED, raw_lines
@@ -103,7 +105,7 @@ def test_a_rule_ends_the_event(tmp_path: Path, rule: str, games: int | None, rea
 @pytest.mark.slow
 def test_a_limit_holds_for_a_run_that_is_killed(tmp_path: Path) -> None:
     """Deal sets that were open, but had no result, are no less part of it."""
-    bots: Bots = {"slow": lingering(tmp_path), "b": "random"}
+    bots: Bots = {"slow": lingering(tmp_path, turns_until(1, games_at_once=2)), "b": "random"}
     limit = "[stop]\ndeal_sets = 6"
     file = event(tmp_path, bots, deal_sets=20, concurrency=2, sections=limit)
     with command_run(file) as one:
@@ -219,11 +221,15 @@ async def test_the_time_ends_the_event(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_nothing_is_revealed_before_its_time(tmp_path: Path) -> None:
     """Decks of settled batches are, the keys are not, until the event is over."""
-    file = event(tmp_path, TWO, deal_sets=60, concurrency=4, seed=None, lines="reveal_sets = 2\nwindow = 4")
+    bots: Bots = {"stands": standing(tmp_path, turns_until(20, games_at_once=4)), "chance": "random"}
+    file = event(tmp_path, bots, deal_sets=60, concurrency=4, seed=None, lines="reveal_sets = 2\nwindow = 4")
     folder = tmp_path / "run"
     with command_run(file) as one:
         until(lambda: result_lines(folder) >= 20, "twenty results")
+        until(lambda: told(folder).get("revealed_sets", 0) >= 2, "decks that are revealed")
         one.signal(signal.SIGINT)
+        until(lambda: "again to stop now" in one.output, "the answer")
+        hurry(tmp_path)
         assert one.wait() == 3, one.output
     assert not any("key" in stage for stage in told(folder)["stages"])
     below = told(folder)["revealed_sets"]
@@ -293,12 +299,18 @@ def test_an_event_grows(
 def test_an_extended_run_that_is_killed_is_resumed(tmp_path: Path) -> None:
     file = event(tmp_path, TWO, seed=None)
     run(file)
-    event(tmp_path, THREE, deal_sets=12, seed=None)
+    event(
+        tmp_path,
+        {**TWO, "greedy": standing(tmp_path, turns_until(8, games_at_once=8))},
+        deal_sets=12,
+        seed=None,
+    )
     with command_run(file, "--extend") as one:
         until(lambda: result_lines(one.folder) >= 12, "some further results")
         one.signal(signal.SIGKILL)
         one.process.wait(60)
     assert not all("key" in stage for stage in told(one.folder)["stages"])
+    hurry(tmp_path)
     resumed = tressette("tournament", "resume", one.folder)
     assert resumed.exit_code == 0, resumed.output
     assert len(results(one.folder)) == 72
@@ -311,7 +323,7 @@ def test_an_extended_run_that_is_killed_is_resumed(tmp_path: Path) -> None:
     [
         ({"deal_sets": 1}, "tournament.deal_sets: 2 there, 1 now"),
         ({"bots": {"chance": "random", "first": "first_legal"}}, 'bots[0].name: "first" there, "chance" now'),
-        ({"move_ms": 5}, "clock.move_ms: 30000 there, 5 now"),
+        ({"move_ms": 5}, "clock.move_ms: 600000 there, 5 now"),
     ],
 )
 def test_what_is_no_extension_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], key: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,13 +20,24 @@ GUARD = str(Path(guard.__file__))
 LIMIT = 1000
 
 
+def patient(folder: Path, *limits: str) -> str:
+    """The path of a guard that waits ten minutes in place of these limits."""
+    text = Path(GUARD).read_text(encoding="utf-8")
+    for limit in limits:
+        text, found = re.subn(rf"^{limit} = .*$", f"{limit} = 600.0", text, flags=re.MULTILINE)
+        assert found == 1
+    file = folder / "patient_guard.py"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
 @contextmanager
 def guarded(
-    folder: Path, *command: str, limit: int = LIMIT, nice: str = "0", cpus: str = ""
+    folder: Path, *command: str, limit: int = LIMIT, nice: str = "0", cpus: str = "", program: str = GUARD
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A guard in a group of its own, with its command; the log is ``log`` in the folder."""
     log = str(folder / "log")
-    arguments = [sys.executable, "-I", "-S", GUARD, log, str(limit), str(folder), nice, cpus, "--"]
+    arguments = [sys.executable, "-I", "-S", program, log, str(limit), str(folder), nice, cpus, "--"]
     process = subprocess.Popen(
         [*arguments, *command], stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -99,7 +111,7 @@ def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
         (child,) = pids(tmp_path, 1)
         assert process.stdin is not None
         process.stdin.close()
-        until(lambda: not alive(child), "the end of the child", 8)
+        until(lambda: not alive(child), "the end of the child")
 
 
 def test_a_child_is_first_asked_to_end(tmp_path: Path) -> None:
@@ -113,7 +125,7 @@ def test_a_child_is_first_asked_to_end(tmp_path: Path) -> None:
         time.sleep(600)
         """
     )
-    with guarded(tmp_path, *command) as process:
+    with guarded(tmp_path, *command, program=patient(tmp_path, "_PATIENCE_S")) as process:
         pids(tmp_path, 1)
         assert process.stdin is not None
         process.stdin.close()
@@ -133,7 +145,7 @@ def test_a_child_may_leave_by_itself_before_it_is_asked(tmp_path: Path) -> None:
         print('left')
         """
     )
-    with guarded(tmp_path, *command) as process:
+    with guarded(tmp_path, *command, program=patient(tmp_path, "_HEAD_START_S")) as process:
         pids(tmp_path, 1)
         assert process.stdin is not None
         process.stdin.close()

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +27,7 @@ from support.runs import (
     result_lines,
     results,
     script,
+    turns_until,
     until,
 )
 from support.told import game, rated
@@ -238,19 +241,32 @@ def test_waiting_has_a_limit(tmp_path: Path, at_work: list[int]) -> None:
 # --- a real run ------------------------------------------------------------------------------------
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line from another terminal."""
-    return subprocess.run(
+@contextmanager
+def started(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """The command line from another terminal, under way; it is killed on the way out, if it still runs."""
+    with subprocess.Popen(
         [sys.executable, "-m", "tressette", "tournament", *map(str, arguments)],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=False,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same, to its end."""
+    with started(*arguments) as process:
+        output, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
-    bots: Bots = {"a": lingering(tmp_path, quick_turns=100), "b": "first_legal"}
+    # Shorter pauses: the status is written when a game has ended two seconds after the last time.
+    slow = lingering(tmp_path, turns_until(2, games_at_once=4), pause_s=0.1)
+    bots: Bots = {"a": slow, "b": "first_legal"}
     file = event(tmp_path, bots, deal_sets=12, concurrency=4)
     with command_run(file, "--json") as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
@@ -261,10 +277,13 @@ def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
         assert 1 <= seen["running"]["count"] <= 4
         assert 1 <= seen["games"]["session"] < 24
         assert {"a", "b"} == set(seen["running"]["longest"][0]["seats"])
-        stopped = command("stop", run.folder)
-        assert stopped.returncode == 0, stopped.stderr
-        assert stopped.stdout.startswith("stopped, games: ")
-        assert f"-m tressette tournament run {run.folder / 'tournament.toml'}" in stopped.stdout
+        with started("stop", run.folder) as stop:
+            until(lambda: '"stopping"' in run.output, "the answer")
+            hurry(tmp_path)
+            said, errors = stop.communicate(timeout=60)
+        assert stop.returncode == 0, errors
+        assert said.startswith("stopped, games: ")
+        assert f"-m tressette tournament run {run.folder / 'tournament.toml'}" in said
         assert read_status(run.folder).state == "stopped"
         assert run.wait(60) == 3, run.output
     before = results(run.folder)
@@ -279,7 +298,6 @@ def test_a_run_is_seen_from_outside_stopped_and_resumed(tmp_path: Path) -> None:
     assert last.startswith("Stopped before its end; go on with: "), "on standard error"
     assert command("stop", run.folder).returncode == 1
     # To the end, with what stop has said.
-    hurry(tmp_path)
     again = command("run", run.folder / "tournament.toml", "--quiet")
     assert again.returncode == 0, again.stderr
     assert again.stderr == ""

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from support.certificates import authority, self_signed, signed
 from support.links import link
 from support.runs import (
     CommandRun,
+    Notes,
     command_run,
     event,
     hurry,
@@ -34,9 +36,12 @@ from support.runs import (
     results,
     soon,
     tricks,
+    turns_until,
 )
 from support.streams import connected
 from tressette.v1 import arena_service_pb2 as pb
+from tressette_tournament.results import GameResult
+from tressette_tournament.runner import Outcome, Runner
 from tressette_tournament.toml_source import TournamentFileError
 
 PAIRS = "tressette-21-duplicate"
@@ -258,15 +263,28 @@ def test_remote_bots_without_tokens_are_refused(tmp_path: Path) -> None:
 
 async def test_a_remote_bot_that_does_not_come_is_awaited_with_a_limit(tmp_path: Path) -> None:
     secret = token(tmp_path, "far")
-    file = competition(tmp_path, {"a": "first_legal", "b": "random"}, ("far",), bot="start_limit_s = 2")
-    with command_run(file) as run:
-        assert await status_of(run) == 4, run.output
-    why = "bot far has 0 of the 1 connections it needs, for 2 s; its games are left out."
-    assert why in run.output
-    assert "Left out, because of far: 8 games; play them with: " in run.output
-    played = results(run.folder)
+    file = competition(tmp_path, {"a": "first_legal", "b": "random"}, ("far",), bot="start_limit_s = 120")
+    ahead_s = 0.0
+
+    class Impatient(Notes):
+        """Has the limit over as soon as the others have played."""
+
+        def finished(self, result: GameResult) -> None:
+            nonlocal ahead_s
+            super().finished(result)
+            if len(self.games) == 4:
+                ahead_s = 120
+
+    notes = Impatient()
+    first = Runner(loaded(file), notes, clock=lambda: time.monotonic() + ahead_s)
+    async with asyncio.timeout(60):
+        assert await first.run() is Outcome.INCOMPLETE
+    why = "bot far has 0 of the 1 connections it needs, for 120 s; its games are left out."
+    assert any(why in note for note in notes.notes)
+    assert (set(first.lost), first.left_out) == ({"far"}, 8)
+    played = results(first.folder)
     assert Counter(bot for line in played for bot in line["bots"]) == {"a": 4, "b": 4}
-    # It comes the next time, at once: the same command plays what was left out.
+    # It comes the next time: the same command plays what was left out.
     with command_run(file) as run:
         async with connected(await address_of(run)) as far:
             await far.greet(token=secret)
@@ -326,7 +344,7 @@ async def test_all_bots_may_be_remote(tmp_path: Path) -> None:
 
 def slowly(folder: Path) -> list[str]:
     """The command of a bot that leaves time to cut its line in the middle of games."""
-    return [str(lingering(folder))]
+    return [str(lingering(folder, turns_until(3, games_at_once=4), pause_s=0.3))]
 
 
 def begun(run: CommandRun) -> int:

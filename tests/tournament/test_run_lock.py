@@ -78,6 +78,7 @@ async def test_who_looks_keeps_no_runner_from_starting(tmp_path: Path) -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(asyncio, "sleep", let_go)
+            patch.setattr(run_lock, "_LOOKED_AT_S", 60.0)
             assert await take(file)
 
 

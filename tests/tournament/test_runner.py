@@ -34,14 +34,15 @@ from support.runs import (
     event,
     finish,
     hurry,
-    lingering,
     loaded,
     player,
     result_lines,
     results,
     script,
+    standing,
     tressette,
     tricks,
+    turns_until,
     until,
 )
 from tressette.record.reader import read_lines
@@ -84,13 +85,13 @@ async def play(file: Path) -> tuple[Outcome, Notes, Runner]:
 # --- from beginning to end -------------------------------------------------------------------------
 
 
-def standard(folder: Path, deal_sets: int = 6, slow: str = player(each_turn=SLOWLY)) -> Path:
-    """Pairs and two players, three bots without chance but that of their seed, one of them not hurried: it
-    plays the last legal card, as the text of ``slow`` has to."""
+def standard(folder: Path, deal_sets: int = 6, each_turn: str = "pass", before: str = "") -> Path:
+    """Pairs and two players, three bots without chance but that of their seed, one of them not hurried, which
+    does this ``before`` it connects and on ``each_turn``."""
     bots: Bots = {
         "chance": "random",
         "first": "first_legal",
-        "slow": script(folder, "slow", slow),
+        "slow": script(folder, "slow", player(before, f"{SLOWLY}\n        {each_turn}")),
     }
     presets = ("tressette-due-duplicate", "tressette-21-duplicate")
     return event(folder, bots, presets=presets, deal_sets=deal_sets)
@@ -217,9 +218,10 @@ async def test_secret_decks(tmp_path: Path) -> None:
 async def test_a_killed_runner_leaves_nothing_and_is_resumed(whole: CommandRun, tmp_path: Path) -> None:
     hold, held = tmp_path / "hold", tmp_path / "held"
     hold.touch()
-    # Whichever of its games has the sixtieth turn stays under way until its process ends.
-    holding = f"while HOLD and self.turns >= 60: open({str(held)!r}, 'w').close(); time.sleep(0.01)"
-    file = standard(tmp_path, slow=player(f"HOLD = os.path.exists({str(hold)!r})", holding))
+    # Whichever of its games has this turn stays under way until its process ends; five are over before.
+    last = turns_until(5, games_at_once=8) + 1
+    holding = f"while HOLD and self.turns >= {last}: open({str(held)!r}, 'w').close(); time.sleep(0.01)"
+    file = standard(tmp_path, each_turn=holding, before=f"HOLD = os.path.exists({str(hold)!r})")
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 5 and held.exists(), "five results and a game held up")
         run.signal(signal.SIGKILL)
@@ -258,11 +260,14 @@ def begun(run: Path, writer: str) -> set[tuple[str, int]]:
 
 
 async def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> None:
-    file = event(tmp_path, {"a": lingering(tmp_path), "b": "first_legal"}, deal_sets=8, concurrency=4)
+    bots: Bots = {"a": standing(tmp_path, turns_until(3, games_at_once=4)), "b": "first_legal"}
+    file = event(tmp_path, bots, deal_sets=8, concurrency=4)
     total = len(scheduled(file))
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 3, "three results")
         run.signal(signal.SIGINT)
+        until(lambda: "again to stop now" in run.output, "the answer")
+        hurry(tmp_path)
         assert run.wait() == 3, run.output
         run.assert_nothing_left()
     assert "stopping when the games under way are finished" in run.output
@@ -272,7 +277,6 @@ async def test_an_interrupt_lets_the_games_under_way_finish(tmp_path: Path) -> N
     assert begun(run.folder, "0001") == {(line["game"], 1) for line in games}
     assert not any(line["faults"] for line in games)
     assert (run.folder / "ratings.json").exists()
-    hurry(tmp_path)
     assert (await play(file))[0] is Outcome.COMPLETE
     assert {line["game"] for line in results(run.folder)} == {game.id for game in scheduled(file)}
     assert {line["attempt"] for line in results(run.folder)} == {1}
@@ -301,7 +305,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_is_counted_after_a_stop_is_what_the_record_has(tmp_path: Path) -> None:
     """Results that were being synced when the server was stopped are in the record."""
-    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=500, concurrency=32)
+    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=10_000, concurrency=32)
     for least in (10, 50, 90):
         with command_run(file) as run:
             until(lambda least=least: result_lines(run.folder) >= least, "results")  # type: ignore[misc]
@@ -310,7 +314,7 @@ def test_what_is_counted_after_a_stop_is_what_the_record_has(tmp_path: Path) -> 
             run.signal(signal.SIGINT)
             assert run.wait(60) == 3, run.output
         status = json.loads((run.folder / "status.json").read_text())
-        assert status["games"]["done"] == result_lines(run.folder) < 1000
+        assert status["games"]["done"] == result_lines(run.folder) < 20_000
     assert not any(line["faults"] for line in results(run.folder))
 
 
@@ -327,7 +331,9 @@ def test_games_dropped_by_an_interrupt_are_not_taken_for_played(tmp_path: Path) 
 
 
 def test_an_interrupt_while_everything_starts(tmp_path: Path) -> None:
-    file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1)
+    # No game can end, so that neither does the run, however late the signal comes.
+    bots: Bots = {"a": "first_legal", "late": script(tmp_path, "late", "import time; time.sleep(600)")}
+    file = event(tmp_path, bots, deal_sets=1)
     with command_run(file) as run:
         until((run.folder / "logs" / "server.log").exists, "the server")
         run.signal(signal.SIGINT)
@@ -461,6 +467,7 @@ async def test_a_resumed_run_waits_for_the_server_of_a_killed_one(
             patch.setattr("tressette_tournament.folder.SERVER_GONE_S", 0.1)
             with pytest.raises(RunError, match="server of an earlier runner"):
                 await play(whole.file)
+        monkeypatch.setattr("tressette_tournament.folder.SERVER_GONE_S", 600)
         run = asyncio.create_task(play(whole.file))
         _, pending = await asyncio.wait((run,), timeout=0.3)
         assert pending == {run}
@@ -503,10 +510,12 @@ def test_a_record_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
 @contextmanager
 def on_a_full_disk(folder: Path, disk: Disk) -> Iterator[CommandRun]:
     """A run of 200 games, some of them played, that stands still because the disk is full."""
-    file = event(folder, {"a": "first_legal", "b": "random"}, deal_sets=100)
+    bots: Bots = {"a": standing(folder, turns_until(11, games_at_once=8)), "b": "random"}
+    file = event(folder, bots, deal_sets=100)
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) > 10, "a few games")
         disk.fill()
+        hurry(folder)
         until(lambda: "games stand still until there is room: [Errno 28]" in run.output, "a full disk")
         yield run
 
@@ -677,8 +686,11 @@ asyncio.run(main())
 @pytest.mark.slow
 async def test_a_bot_that_drains_and_stays_holds_nobody_up(tmp_path: Path) -> None:
     bots: Bots = {"a": "first_legal", "b": "random", "drains": script(tmp_path, "drains", DRAINER)}
-    file = event(tmp_path, bots, deal_sets=8, concurrency=2, sections="[server]\naway_s = 1")
-    file.write_text(file.read_text().replace("[[bots]]", "[[bots]]\nstart_limit_s = 5"))
+    # The others may take as long for their start as they need on a busy machine.
+    patience = {"drains": "start_limit_s = 5"}
+    file = event(
+        tmp_path, bots, deal_sets=8, concurrency=2, sections="[server]\naway_s = 1", of_bots=patience
+    )
     outcome, _, runner = await play(file)
     assert outcome is Outcome.INCOMPLETE
     assert set(runner.lost) == {"drains"}
@@ -723,7 +735,7 @@ async def test_a_bot_may_take_longer_to_start_than_others_may_be_away(tmp_path: 
 @pytest.mark.parametrize("clock", ["[clock]\nmove_ms = 0", "[clock]\nmove_ms = 0\nbank_ms = 60000"])
 async def test_an_event_without_a_clock_is_warned_of(tmp_path: Path, clock: str) -> None:
     file = event(tmp_path, {"a": "first_legal", "b": "first_legal"}, deal_sets=1)
-    file.write_text(file.read_text().replace("[clock]\nmove_ms = 30000", clock))
+    file.write_text(file.read_text().replace("[clock]\nmove_ms = 600000", clock))
     notes = Notes()
     async with asyncio.timeout(60):
         assert await Runner(loaded(file), notes).run() is Outcome.COMPLETE
@@ -783,7 +795,8 @@ async def test_two_seats_of_a_bot_are_two_processes(tmp_path: Path) -> None:
 
 
 async def test_a_killed_server_is_named_and_the_run_resumed(tmp_path: Path) -> None:
-    file = event(tmp_path, {"a": lingering(tmp_path), "b": "first_legal"}, deal_sets=12, concurrency=2)
+    bots: Bots = {"a": standing(tmp_path, turns_until(2, games_at_once=2)), "b": "first_legal"}
+    file = event(tmp_path, bots, deal_sets=12, concurrency=2)
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 2, "two results")
         (server,) = (pid for pid, line in run.others().items() if "tressette.wire.host" in line)
@@ -854,13 +867,13 @@ async def test_an_error_while_handing_out_games_is_heard(
 # --- many times ------------------------------------------------------------------------------------
 
 
-def swiss(folder: Path, deal_sets: int) -> Path:
+def swiss(folder: Path, deal_sets: int, each_turn: str = "pass") -> Path:
     """Four bots whose pairings follow from the results."""
     bots: Bots = {
         "chance": "random",
         "first": "first_legal",
         "greedy": "greedy",
-        "slow": script(folder, "slow", player(each_turn=SLOWLY)),
+        "slow": script(folder, "slow", player(each_turn=f"{SLOWLY}\n        {each_turn}")),
     }
     return event(folder, bots, deal_sets=deal_sets, lines='format = "swiss"\nrounds = 3')
 
@@ -900,16 +913,20 @@ async def test_a_round_for_which_the_disk_has_no_room_waits(
     ],
 )
 def test_resume_that_loses_or_double_counts_games(
-    tmp_path: Path, make: Callable[[Path, int], Path], deal_sets: int, kills: int
+    tmp_path: Path, make: Callable[[Path, int, str], Path], deal_sets: int, kills: int
 ) -> None:
     """However often a run is killed, and whenever, it comes out as one that was not."""
     chance = random.Random(kills)
     (tmp_path / "whole").mkdir()
-    whole = make(tmp_path / "whole", deal_sets)
+    whole = make(tmp_path / "whole", deal_sets, "pass")
     ended = tressette("tournament", "run", whole)
     assert ended.exit_code == 0, ended.output
     expected = tmp_path / "whole" / "run"
-    file = make(tmp_path, deal_sets)
+    hold = tmp_path / "hold"
+    hold.touch()
+    # No session gets to the end of the run, however long it is until it is killed.
+    last = turns_until(1, games_at_once=8)
+    file = make(tmp_path, deal_sets, f"while self.turns > {last} and os.path.exists({str(hold)!r}): {SLOWLY}")
     for kill in range(kills):
         with command_run(file) as run:
             # Most times in the middle of games, now and then before there are any.
@@ -920,6 +937,7 @@ def test_resume_that_loses_or_double_counts_games(
             assert run.process.poll() is None, "it was to be killed before its end"
             run.signal(signal.SIGKILL)
             run.process.wait(60)
+    hold.unlink()
     tear(max(run.folder.glob("results-*.jsonl"), key=lambda path: path.stat().st_mtime))
     ended = tressette("tournament", "resume", run.folder)
     assert ended.exit_code == 0, ended.output
@@ -935,7 +953,8 @@ def test_resume_that_loses_or_double_counts_games(
 
 @pytest.mark.slow
 def test_a_ladder_that_is_killed_goes_on_by_its_journal(tmp_path: Path) -> None:
-    bots: Bots = {"chance": "random", "first": "first_legal", "slow": script(tmp_path, "slow", player())}
+    stands = standing(tmp_path, turns_until(10, games_at_once=8))
+    bots: Bots = {"chance": "random", "first": "first_legal", "stands": stands}
     file = event(tmp_path, bots, lines='format = "ladder"', sections="[stop]\ngames = 80")
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 10, "ten results")
@@ -943,6 +962,7 @@ def test_a_ladder_that_is_killed_goes_on_by_its_journal(tmp_path: Path) -> None:
         run.process.wait(60)
     journal = (run.folder / "journal.jsonl").read_bytes()
     before = {line["game"] for line in results(run.folder)}
+    hurry(tmp_path)
     resumed = tressette("tournament", "resume", run.folder)
     assert resumed.exit_code == 0, resumed.output
     assert (run.folder / "journal.jsonl").read_bytes().startswith(journal)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from support.event_folders import event_folder, spec_of, write_ratings
-from support.runs import command_run, event, finish, result_lines, until
+from support.runs import Bots, command_run, event, finish, hurry, result_lines, standing, turns_until, until
 from tressette.cli import main
 from tressette.record.decks import event_commitment
 from tressette.record.manifest import write_manifest
@@ -243,11 +243,13 @@ def test_results_and_log_disagreeing_after_a_stop(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_run_that_was_killed_and_resumed_is_whole_at_every_moment(tmp_path: Path) -> None:
     """The same complaint with a real server, whose end is the roughest there is."""
-    file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=60)
+    bots: Bots = {"a": "random", "b": standing(tmp_path, turns_until(10, games_at_once=8))}
+    file = event(tmp_path, bots, deal_sets=60)
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 10, "ten results")
         run.process.kill()
         run.wait()
+    hurry(tmp_path)
     assert errors(run.folder) == []
     before = result_lines(run.folder)
     assert finish(file).folder == run.folder
@@ -481,7 +483,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_a_run_that_was_stopped_resumed_and_killed_is_whole(tmp_path: Path) -> None:
     """A stopped run leaves ratings, which are of fewer games than a later session has played."""
-    file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=300, concurrency=4)
+    file = event(tmp_path, {"a": "random", "b": "first_legal"}, deal_sets=3000, concurrency=4)
     with command_run(file) as run:
         until(lambda: result_lines(run.folder) >= 10, "ten results")
         run.signal(signal.SIGINT)
@@ -494,7 +496,7 @@ def test_a_run_that_was_stopped_resumed_and_killed_is_whole(tmp_path: Path) -> N
         assert errors(run.folder) == []  # while it is played
         run.process.kill()
         run.wait()
-    assert before < result_lines(run.folder) < 600
+    assert before < result_lines(run.folder) < 6000
     assert errors(run.folder) == []
 
 

@@ -122,7 +122,9 @@ def _children() -> list[int]:
     return found
 
 
-def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -> None:
+def _end_with_starter(
+    child: subprocess.Popen[bytes], ending: threading.Event, copier: threading.Thread
+) -> None:
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 4096):
             pass  # nothing is expected; only the end of it matters
@@ -133,6 +135,7 @@ def _end_with_starter(child: subprocess.Popen[bytes], ending: threading.Event) -
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_PATIENCE_S)
     _kill_children()
+    copier.join(_HEAD_START_S)  # the last words of the command may still be in the pipe
     # The group holds this guard, the command, and what the command left behind in it.
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -152,10 +155,10 @@ def main(arguments: list[str]) -> int:
         return _CANNOT_START
     assert child.stdout is not None
     ending = threading.Event()
-    ender = threading.Thread(target=_end_with_starter, args=(child, ending), daemon=True)
-    ender.start()
     copier = threading.Thread(target=_copy, args=(child.stdout, Path(log), int(limit)), daemon=True)
     copier.start()
+    ender = threading.Thread(target=_end_with_starter, args=(child, ending, copier), daemon=True)
+    ender.start()
     status = _wait(child) if adopts else child.wait()
     if ending.is_set():
         ender.join()  # it ends this process too; leaving before it would spare what the command started
