@@ -314,7 +314,8 @@ async def test_a_bot_that_writes_all_the_time_still_hears_why_it_ends(
             if number == 20:
                 await client.send(hello())
 
-    async with watching(tmp_path) as at, connected(at.address) as client:
+    # However long this process stands still, the server waits for it to close.
+    async with watching(tmp_path, Options(closing_s=LIMIT_S)) as at, connected(at.address) as client:
         if in_a_session:
             await client.greet()
         writing = asyncio.create_task(write(client))

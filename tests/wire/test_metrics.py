@@ -211,10 +211,11 @@ async def test_a_scrape_of_a_stuck_loop_fails_and_the_next_one_works(monkeypatch
     async with serving() as arena, AsyncExitStack() as stack:
         metrics = MetricsServer("127.0.0.1:0", arena.server, None)
         pool = stack.enter_context(ThreadPoolExecutor(1))
-        with monkeypatch.context() as patch, pytest.raises(urllib.error.HTTPError):
+        with monkeypatch.context() as patch:
             patch.setattr("tressette.wire.metrics._PATIENCE_S", 0.05)
-            # Holding the loop up is the point, until the scrape has failed, however long that takes.
-            pool.submit(_fetch, metrics.address).result(LIMIT_S)
+            scrape = pool.submit(_fetch, metrics.address)
+            with pytest.raises(urllib.error.HTTPError):
+                scrape.result(LIMIT_S)  # holding the loop up is the point, for as long as that takes
         assert value(await scraped(metrics), "streams") == 0
         await metrics.close()
 
