@@ -260,7 +260,7 @@ def test_callbacks_are_for_tasks_only() -> None:
 async def test_a_frozen_bot_costs_its_own_time_only(tmp_path: Path) -> None:
     """Under SIGSTOP a bot's TCP goes on; only the clock of its turns notices, unless ten of them outlast its
     keepalive, which they must not here."""
-    await with_more_time(lambda move_ms: _one_is_frozen(tmp_path / f"{move_ms}", move_ms), 500, 2500)
+    await with_more_time(lambda move_ms: _one_is_frozen(tmp_path / f"{move_ms}", move_ms), 500, 1500, 2500)
 
 
 async def _one_is_frozen(folder: Path, move_ms: int) -> None:
