@@ -7,13 +7,14 @@ import signal
 import socket
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
+from support.patience import with_more_time
 from support.streams import true_in_time
 from tressette.rules.cards import Card
 from tressette.rules.presets import PRESETS
@@ -323,32 +324,46 @@ async def test_a_session_that_is_lost_is_followed_by_a_new_one(refused: bool) ->
     assert bot.told == ["started a", "started a"]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def _nowhere() -> Iterator[str]:
+    """An address where nobody listens, nor can while this lasts."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 async def test_gives_up_when_no_arena_is_there() -> None:
-    with pytest.raises(ConnectionLost, match="after 4 attempts: UNAVAILABLE") as caught:
-        await play(Lowest(), f"127.0.0.1:{_free_port()}", reconnect=QUICK)
+    with _nowhere() as address, pytest.raises(ConnectionLost, match="4 attempts: UNAVAILABLE") as caught:
+        await play(Lowest(), address, reconnect=QUICK)
     assert caught.value.attempts == 4
 
 
-async def test_gives_up_in_time_when_the_arena_is_gone_for_good() -> None:
+async def test_gives_up_in_time_when_the_arena_is_gone_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def monotonic() -> float:
+        """A second passes from one look to the next once the arena is gone."""
+        nonlocal now
+        now += is_over
+        return now
+
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=monotonic))
+    is_over = False
+
     async def dropped(stream: Stream) -> None:
         await stream.welcome()
         gone.set()
         assert await stream.read() is None
 
-    patience = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=0.2, attempts=1000)
+    patience = Reconnect(first_s=0.01, longest_s=0.02, give_up_after_s=30, attempts=1000)
     gone = asyncio.Event()
     async with arena(dropped) as address:
         task = asyncio.create_task(play(Lowest(), address, reconnect=patience))
         await gone.wait()
-    with pytest.raises(ConnectionLost):
+    is_over = True
+    with pytest.raises(ConnectionLost) as caught:
         await task
+    assert 2 < caught.value.attempts < 30
 
 
 async def test_matches_under_way_are_worth_the_whole_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,11 +434,16 @@ async def test_a_new_session_that_is_unknown_is_refused() -> None:
 
 
 async def test_gives_up_on_an_arena_that_says_nothing() -> None:
+    """After a time in which its Hello must have come to the arena."""
+    await with_more_time(_says_nothing, 200, 2000, 20_000)
+
+
+async def _says_nothing(patience_ms: int) -> None:
     async def silent(stream: Stream) -> None:
         await stream.read()
         assert await stream.read() is None
 
-    patience = Reconnect(give_up_after_s=0.2)
+    patience = Reconnect(give_up_after_s=patience_ms / 1000)
     async with arena(silent) as address:
         with pytest.raises(ConnectionLost, match="no Welcome in time"):
             await play(Lowest(), address, reconnect=patience)
@@ -570,8 +590,6 @@ async def test_opens_a_session_on_every_address() -> None:
 async def test_an_address_that_cannot_be_reached_is_no_reason_to_leave_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    nowhere = f"127.0.0.1:{_free_port()}"
-
     async def script(stream: Stream) -> None:
         await stream.welcome(addresses=[nowhere])
         await true_in_time(lambda: f"no arena at {nowhere}" in caplog.text)
@@ -580,9 +598,10 @@ async def test_an_address_that_cannot_be_reached_is_no_reason_to_leave_the_other
         await stream.end()
 
     bot = Lowest()
-    async with arena(script) as address:
-        with pytest.raises(ConnectionLost) as caught:
-            await play(bot, address, reconnect=QUICK)
+    with _nowhere() as nowhere:
+        async with arena(script) as address:
+            with pytest.raises(ConnectionLost) as caught:
+                await play(bot, address, reconnect=QUICK)
     assert caught.value.address == nowhere
     assert bot.asked == [("a", 1)]
 
@@ -594,9 +613,10 @@ async def test_a_proxy_is_not_asked_for_the_loopback(monkeypatch: pytest.MonkeyP
 
     for name in ("no_grpc_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{_free_port()}")
-    async with arena(script) as address:
-        await play(Lowest(), address, reconnect=QUICK)
+    with _nowhere() as proxy:
+        monkeypatch.setenv("http_proxy", f"http://{proxy}")
+        async with arena(script) as address:
+            await play(Lowest(), address, reconnect=QUICK)
 
 
 async def test_address_and_token_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.patience import with_more_time
 from support.processes import HostProcess, Lines, end, hosting, start
 from support.streams import Client, connected, first_choice, has_ended
 from support.tables import game_spec
@@ -169,7 +170,11 @@ async def _next_turn(client: Client) -> pb.MatchUpdate:
 
 
 async def test_a_late_answer_harms_nobody(tmp_path: Path) -> None:
-    async with scene(tmp_path, move_ms=1500) as at:
+    await with_more_time(lambda move_ms: _late(tmp_path / f"{move_ms}", move_ms), 1500, 15_000)
+
+
+async def _late(folder: Path, move_ms: int) -> None:
+    async with scene(folder, move_ms=move_ms) as at:
         async with faulty(at) as (client, update):
             await at.others_play_on()
             second = await client.asked()  # the time is up: the arena has played the first turn
@@ -186,7 +191,11 @@ async def test_a_late_answer_harms_nobody(tmp_path: Path) -> None:
 
 
 async def test_a_bot_that_never_answers(tmp_path: Path) -> None:
-    async with scene(tmp_path, move_ms=150) as at:
+    await with_more_time(lambda move_ms: _never(tmp_path / f"{move_ms}", move_ms), 150, 1000, 5000)
+
+
+async def _never(folder: Path, move_ms: int) -> None:
+    async with scene(folder, move_ms=move_ms) as at:
         async with faulty(at) as (client, _):
             await at.others_play_on()
             assert (await at.spoilt())["faults"] == [[FAULTY, "timeout", 10]]

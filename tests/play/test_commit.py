@@ -28,7 +28,7 @@ async def test_the_last_results_are_told_when_the_record_is_closed(
 
     def sync() -> None:
         loop.call_soon_threadsafe(begun.set)
-        may_end.wait(10)
+        may_end.wait(60)
 
     def play(game: str) -> None:
         record.result_line(game=game)

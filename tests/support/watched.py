@@ -33,6 +33,7 @@ from tressette.play.session import Seat, Session
 from tressette.record.game import GameSpec
 from tressette.record.writer import Record
 from tressette.rules.presets import resolve
+from tressette.wire import service, stream
 from tressette.wire.limits import Limits
 from tressette.wire.logs import configure
 from tressette.wire.server import ArenaServer
@@ -53,7 +54,8 @@ _NOTED: Final = re.compile(r"I\d{4} .* chttp2_transport\.cc:\d+\] .* Got goaway 
 @dataclass(frozen=True)
 class Options:
     """play, limits: the arguments of PlayConfig and Limits; presets: what the matchmaker deals out, empty:
-    none is at work; tokens: bot names by token, empty: labels are names; stuck_s: of ``Stream``."""
+    none is at work; tokens: bot names by token, empty: labels are names; stuck_s: of ``Stream``;
+    closing_s: how long a bot may take to close after its Ending."""
 
     play: Mapping[str, Any] = field(default_factory=lambda: {"move_ms": 60_000})
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Options:
     presets: tuple[str, ...] = ()
     tokens: Mapping[str, str] = field(default_factory=dict)
     stuck_s: float = Stream.stuck_s
+    closing_s: float = stream.CLOSING_S
 
 
 # -- the server -----------------------------------------------------------------------------------------
@@ -85,6 +88,8 @@ def rss_kib() -> int:
 class _Server:
     def __init__(self, folder: Path, options: Options) -> None:
         Stream.stuck_s = options.stuck_s
+        for module in (stream, service):
+            vars(module)["CLOSING_S"] = options.closing_s
         self._record = Record(folder, "0001")
         self._arena = Arena(
             KEY,
@@ -139,11 +144,11 @@ class _Server:
         gc.collect()
         kinds = Counter(type(one) for one in gc.get_objects())
         alive = {f"alive_{kind.__name__.lower()}s": kinds[kind] for kind in _KEPT}
-        arena, service = self._arena, self._server.service
+        arena = self._arena
         return {
             "tasks": len(asyncio.all_tasks()),
             "sessions": sum(map(len, arena.sessions.values())),
-            "streams": len(service.streams),
+            "streams": len(self._server.service.streams),
             "games": len(arena.games),
             "waiting": len(arena.waiting),
             "deadlines": len(arena._due),

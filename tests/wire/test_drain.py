@@ -17,6 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from support.ports import lasting_address
 from support.processes import LIMIT_S, Lines, end, run, start
 from support.streams import Client, connected, first_choice, has_ended, hello, serving, true_in_time
 from support.tables import game_spec
@@ -31,7 +32,7 @@ from tressette_bot.bots import REFERENCE_BOTS
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PRESET = ("--preset", "traversone-003-21-duplicate")  # one deal, ten turns for each of four
-PATIENT = ("--move-ms", "600000")
+PATIENT = ("--move-ms", "600000", "--grace-s", "600")
 NAMES = ("a", "b", "c", "d")
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -152,12 +153,13 @@ async def served(*options: str, address: str = "127.0.0.1:0") -> AsyncIterator[S
         await end(process)
 
 
-async def health_of(address: str) -> list[int]:
-    """Every status that a watch of the whole server says until it ends."""
+async def health_of(address: str, watching: asyncio.Event) -> list[int]:
+    """Every status that a watch of the whole server says until it ends; sets ``watching`` at the first."""
     found = []
     async with grpc.aio.insecure_channel(address) as channel:
         async for response in health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest()):
             found.append(response.status)
+            watching.set()
     return found
 
 
@@ -203,7 +205,7 @@ async def test_every_bot_is_told_of_the_drain_and_of_the_end_of_its_match() -> N
             async with asyncio.timeout(LIMIT_S):
                 await arena.arena.until_idle()
             # The last events are still to be sent when it is told to stop.
-            await arena.server.stop()
+            await arena.server.stop(LIMIT_S)
             assert await endings(tasks) == {pb.ERROR_REASON_SHUTTING_DOWN}
         assert [(bot.drains, len(bot.ended), bot.positions) for bot in bots] == [(1, 1, {})] * 4
 
@@ -212,7 +214,10 @@ async def test_every_bot_is_told_of_the_drain_and_of_the_end_of_its_match() -> N
 async def test_games_are_played_out(tmp_path: Path, by: signal.Signals) -> None:
     bots = [Bot(name) for name in NAMES]
     async with served(*PRESET, *PATIENT, "--record", str(tmp_path)) as server:
-        health = asyncio.create_task(health_of(server.address))
+        watching = asyncio.Event()
+        health = asyncio.create_task(health_of(server.address, watching))
+        async with asyncio.timeout(LIMIT_S):
+            await watching.wait()
         async with playing(server.address, bots, matches=8) as tasks:
             for _ in range(10):
                 await server.log.until("event", "game finished")
@@ -243,7 +248,11 @@ async def test_without_games_it_ends_at_once() -> None:
 async def test_games_are_suspended_at_the_limit_and_go_on_after_a_restart(tmp_path: Path) -> None:
     options = (*PRESET, *PATIENT, "--record", str(tmp_path))
     bots = [Bot(name) for name in NAMES]
-    async with served(*options, "--drain-s", "1") as server, playing(server.address, bots, 4) as tasks:
+    address = lasting_address()
+    async with (
+        served(*options, "--drain-s", "1", address=address) as server,
+        playing(server.address, bots, 4) as tasks,
+    ):
         for _ in range(4):
             await server.log.until("event", "game finished")
         bots[1].quiet = True
@@ -302,7 +311,7 @@ async def until_ended(bot: Bot, handles: set[str]) -> None:
 async def test_bots_of_the_python_client_come_back_by_themselves(tmp_path: Path) -> None:
     options = ("--preset", "tressette-21", *PATIENT, "--record", str(tmp_path))
     async with asyncio.TaskGroup() as bots:
-        async with served(*options, "--drain-s", "0") as server:
+        async with served(*options, "--drain-s", "0", address=lasting_address()) as server:
             for name in NAMES:
                 bot = REFERENCE_BOTS["first_legal"]()
                 bot.name, bot.max_matches = name, 8

@@ -9,6 +9,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 import structlog
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
-from support.streams import Serving, first_choice, hello, serving, true_in_time
+from support.streams import LIMIT_S, Serving, first_choice, hello, serving, true_in_time
 from support.tables import game_spec
 from tressette.cli import main
 from tressette.play.config import PlayConfig
@@ -28,6 +30,12 @@ from tressette.wire.server import BadAddress
 OPERATING = Path(__file__).resolve().parents[2] / "server" / "OPERATING.md"
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scrape waits for the loop for as long as a test waits for anything."""
+    monkeypatch.setattr("tressette.wire.metrics._PATIENCE_S", LIMIT_S)
 
 
 def _fetch(address: str, query: str = "") -> str:
@@ -200,15 +208,14 @@ async def test_a_loop_that_is_held_up_shows() -> None:
 
 
 async def test_a_scrape_of_a_stuck_loop_fails_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tressette.wire.metrics._PATIENCE_S", 0.05)
-    async with serving() as arena:
+    async with serving() as arena, AsyncExitStack() as stack:
         metrics = MetricsServer("127.0.0.1:0", arena.server, None)
-        scrape = asyncio.create_task(asyncio.to_thread(_fetch, metrics.address))
-        await asyncio.sleep(0)
-        time.sleep(0.5)  # noqa: ASYNC251  # holding the loop up is the point
-        with pytest.raises(urllib.error.HTTPError):
-            await scrape
-        monkeypatch.undo()
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        with monkeypatch.context() as patch:
+            patch.setattr("tressette.wire.metrics._PATIENCE_S", 0.05)
+            scrape = pool.submit(_fetch, metrics.address)
+            with pytest.raises(urllib.error.HTTPError):
+                scrape.result(LIMIT_S)  # holding the loop up is the point, for as long as that takes
         assert value(await scraped(metrics), "streams") == 0
         await metrics.close()
 

@@ -48,7 +48,7 @@ class Served:
 @contextlib.asynccontextmanager
 async def served(*options: str) -> AsyncIterator[Served]:
     """``tressette serve`` on a free port; bots that vanish are not waited for."""
-    fixed = ("--address", "127.0.0.1:0", "--log-format", "json", "--grace-s", "0")
+    fixed = ("--address", "127.0.0.1:0", "--log-format", "json", "--grace-s", "0", "--move-ms", "600000")
     process = await start(*SERVE, *fixed, *options)
     try:
         log = Lines(process.stderr)

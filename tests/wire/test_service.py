@@ -33,6 +33,7 @@ from tressette.v1 import arena_service_pb2 as pb
 from tressette.v1 import event_pb2 as event_pb
 from tressette.wire.limits import MIN_KEEPALIVE_MS, Limits
 from tressette.wire.server import BadAddress
+from tressette.wire.stream import within
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -494,6 +495,15 @@ async def _write_for_ever(client: Client, hello_again: bool) -> None:
         await client.answer(pb.Answer(handle="none", turn_id=1))
         if number == 20 and hello_again:
             await client.send(hello())
+
+
+async def test_what_this_process_slept_through_is_not_held_against_the_bot() -> None:
+    asyncio.get_running_loop().call_soon(time.sleep, 0.6)
+    async with within(0.5):
+        await asyncio.sleep(0.55)
+    with pytest.raises(TimeoutError):
+        async with within(0.05):
+            await asyncio.Event().wait()
 
 
 async def test_a_bot_that_does_not_close_is_not_waited_for_long() -> None:

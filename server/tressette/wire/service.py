@@ -8,6 +8,7 @@ to close the stream first once it has been sent the Ending.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import time
 from collections import Counter
@@ -25,7 +26,7 @@ from tressette.v1 import arena_service_pb2 as arena_pb
 from tressette.wire.access import Meter
 from tressette.wire.limits import PROTOCOL, Limits, Refusal
 from tressette.wire.reveals import RevealService
-from tressette.wire.stream import CLOSING_S, Closed, Lost, Stream
+from tressette.wire.stream import CLOSING_S, Closed, Lost, Stream, within
 from tressette.wire.tokens import token_id
 from tressette.wire.updates import next_response
 
@@ -196,7 +197,7 @@ class ArenaService:
                 self._shutting_down(),
             )
         ]
-        stuck: set[asyncio.Task[None]] = set()
+        stuck = False
         try:
             done, _ = await asyncio.wait(
                 (stream.reader, writer, *others), return_when=asyncio.FIRST_COMPLETED
@@ -207,12 +208,15 @@ class ArenaService:
                 task.cancel()
             try:
                 # Never cancelled in the middle of a write: the Ending would be a second one beside it.
-                _, stuck = await asyncio.wait((writer,), timeout=CLOSING_S)
+                with contextlib.suppress(TimeoutError):
+                    async with within(CLOSING_S):
+                        await asyncio.wait((writer,))
+                stuck = not writer.done()
             finally:
                 # Also when grpc cancels this call meanwhile.
                 writer.cancel()
                 await asyncio.gather(writer, *others, return_exceptions=True)
-        return done.pop().exception(), bool(stuck)
+        return done.pop().exception(), stuck
 
     async def _send_rest(self, stream: Stream) -> None:
         """What a bot has not been sent when the arena stops, such as the end of its last match."""

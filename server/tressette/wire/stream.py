@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, ClassVar, Final
 
 import grpc
@@ -29,6 +29,7 @@ PING_INTERVAL_S: Final = 5.0
 """How often the network is measured, in seconds."""
 CLOSING_S: Final = 0.5
 """How long a bot that is sent an Ending may take to close the stream from its side."""
+_STEPS: Final = 5
 _SLACK: Final = 64
 """Matches that may be over and unread beyond twice those that a session plays at once."""
 _PATIENCE_S: Final = 0.005
@@ -41,6 +42,30 @@ class Lost(Exception):
 
 class Closed(Exception):
     """The bot has closed its side without a Goodbye, or vanished: grpc says which only a moment later."""
+
+
+@contextlib.asynccontextmanager
+async def within(seconds: float) -> AsyncIterator[None]:
+    """Raises TimeoutError for what takes longer. Where this process itself stood still for a while, as on a
+    machine that was suspended, the bot has not had that time: it costs one of a few steps, not all."""
+    loop = asyncio.get_running_loop()
+    left = _STEPS
+
+    async with asyncio.timeout(None) as limit:
+
+        def step() -> None:
+            nonlocal left
+            left -= 1
+            if left:
+                timers.append(loop.call_later(seconds / _STEPS, step))
+            else:
+                limit.reschedule(loop.time())
+
+        timers = [loop.call_later(seconds / _STEPS, step)]
+        try:
+            yield
+        finally:
+            timers[-1].cancel()
 
 
 class Stream:
@@ -140,15 +165,22 @@ class Stream:
         session = self.session
         while True:
             since = self._writing_since
-            if since is not None and (
-                self._arena.clock() - since >= self.stuck_s
-                or len(session.news) > 2 * session.max_matches + _SLACK
-            ):
-                raise Lost
+            if self._is_stuck():
+                await asyncio.sleep(CLOSING_S / _STEPS)  # perhaps it was this process that stood still
+                if self._writing_since == since and self._is_stuck():
+                    raise Lost
             if not session.owed:
                 self._ping = (secrets.randbits(63) or 1, 0.0)
                 self._wake.set()
             await asyncio.sleep(min(PING_INTERVAL_S, self.stuck_s))
+
+    def _is_stuck(self) -> bool:
+        """Whether a message is under way for too long, or too much waits behind it."""
+        session, since = self.session, self._writing_since
+        return since is not None and (
+            self._arena.clock() - since >= self.stuck_s
+            or len(session.news) > 2 * session.max_matches + _SLACK
+        )
 
     def _pong(self, nonce: int) -> None:
         """A pong counts if nothing else was on the way meanwhile."""
@@ -164,7 +196,7 @@ class Stream:
     async def said(self, message: bytes) -> bool:
         """Write a message while ``write`` does not run; False for a bot that is gone or does not read."""
         try:
-            async with asyncio.timeout(CLOSING_S):
+            async with within(CLOSING_S):
                 await self.context.write(message)
         except (TimeoutError, grpc.aio.InternalError):
             return False
@@ -180,7 +212,7 @@ class Stream:
     async def let_bot_close(self) -> None:
         """Read on, dropping what comes, until the bot has closed its side; for a moment at most."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSING_S):
+            async with within(CLOSING_S):
                 if self.reader is not None:
                     await asyncio.wait((self.reader,))
                 while not self._at_end:
