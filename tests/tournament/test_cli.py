@@ -53,7 +53,7 @@ def tressette(*arguments: object) -> Result:
 def test_a_bad_file_is_refused_before_anything_starts(
     tmp_path: Path, right: str, wrong: str, line: int, key: str, nearest: str | None
 ) -> None:
-    file = event(tmp_path, {"a": "random", "b": "first_legal"}, presets=("tressette-21",))
+    file = event(tmp_path, {"a": "random", "b": "first_legal"}, presets=("tressette-21",), move_ms=30_000)
     text = file.read_text()
     assert right in text
     file.write_text(text.replace(right, wrong))
