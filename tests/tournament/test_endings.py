@@ -79,7 +79,13 @@ def assert_revealed(folder: Path) -> None:
     [
         ("games = 5", 6, "the limit of 5 games is reached"),
         ("deal_sets = 4", 8, "the limit of 4 deal sets is reached"),
-        ("error_below = 900", None, "the ± of every bot is below 900"),
+        pytest.param(
+            "error_below = 900",
+            None,
+            "the ± of every bot is below 900",
+            marks=pytest.mark.slow,
+            id="error_below",
+        ),
     ],
 )
 def test_a_rule_ends_the_event(tmp_path: Path, rule: str, games: int | None, reason: str) -> None:

@@ -215,6 +215,7 @@ async def test_secret_decks(tmp_path: Path) -> None:
 # --- cut off and resumed ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_killed_runner_leaves_nothing_and_is_resumed(whole: CommandRun, tmp_path: Path) -> None:
     hold, held = tmp_path / "hold", tmp_path / "held"
     hold.touch()
