@@ -333,7 +333,8 @@ def _nowhere() -> Iterator[str]:
 
 
 async def test_gives_up_when_no_arena_is_there() -> None:
-    with _nowhere() as address, pytest.raises(ConnectionLost, match="4 attempts: UNAVAILABLE") as caught:
+    lost = pytest.raises(ConnectionLost, match="after 4 attempts: UNAVAILABLE")
+    with _nowhere() as address, lost as caught:
         await play(Lowest(), address, reconnect=QUICK)
     assert caught.value.attempts == 4
 

@@ -302,12 +302,12 @@ async def _one_is_frozen(folder: Path, move_ms: int) -> None:
         others, frozen = at.results
     assert (others["game"], others["faults"]) == ("others", []), "the other match did not notice"
     assert frozen["faults"] == [["a", "timeout", 10]]
-    assert 10 * move_ms <= frozen["duration_ms"] <= 10 * 2 * move_ms
-    # Each turn ends soon after its deadline; the others take next to no time for theirs.
+    assert 10 * move_ms <= frozen["duration_ms"] <= 10 * (move_ms + 500)
+    # Each turn ends within half a second of its deadline; the others take next to no time for theirs.
     first_heard = [min(times) for times in zip(*heard, strict=True)]
     between = [later - earlier for earlier, later in itertools.pairwise(first_heard)]
     assert len(between) == 9
-    assert sorted(between)[-3] <= 2 * move_ms / 1000, between  # a shared machine may stand still now and then
+    assert max(between) <= move_ms / 1000 + 0.5, between
 
 
 @pytest.mark.parametrize("in_a_session", [False, True])

@@ -5,15 +5,13 @@ They are copied first, so that what they leave is nobody's but the test's.
 
 from __future__ import annotations
 
-import contextlib
-import random
 import shutil
-import socket
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.documents import Desk, comment_blocks, running
+from support.ports import lasting_address
 from support.runs import result_lines, results, until
 from tressette.rules.presets import PRESETS, canonical_name, resolve
 from tressette.rules.ruleset import Partners
@@ -131,18 +129,10 @@ def test_ladder(desk: Desk) -> None:
     }
 
 
-def _free_port() -> int:
-    """One that the system gives to nobody who asks for any port: those begin at 32768 on Linux."""
-    for port in random.sample(range(20_000, 32_000), 100):
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise OSError("a hundred ports are taken")
-
-
 @pytest.mark.slow
 def test_remote(desk: Desk) -> None:
     # Only the port is another: that of the file may be in use on the machine of the test.
-    file, port = desk.folder / "tournament" / "examples" / "remote.toml", str(_free_port())
+    file, port = desk.folder / "tournament" / "examples" / "remote.toml", lasting_address().rpartition(":")[2]
     assert "localhost:50443" in file.read_text()
     file.write_text(file.read_text().replace("50443", port))
     prepare, run, bots = (block.replace("50443", port) for block in head("remote"))

@@ -342,76 +342,67 @@ async def test_the_log_level_does_not_touch_the_record(tmp_path: Path) -> None:
     assert (output, errors) == (b"", b"")
 
 
-_SMALL_DISK = """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-from tressette.cli import main
-main()
-"""
-
-
-_SAYS_WHAT_IT_SYNCS = """
-import json, os, sys
-sync = os.fsync
-def fsync(file):
-    sync(file)
-    name = os.path.basename(os.readlink(f"/proc/self/fd/{file}"))
-    sys.stderr.write(json.dumps({"synced": name}) + "\\n")
-os.fsync = fsync
-from tressette.cli import main
-main()
-"""
-
-
-async def test_results_are_forced_to_the_disk_while_it_runs(tmp_path: Path) -> None:
-    """Each after its tricks and its deck: a power cut costs matches under way only."""
-    process = await start(
-        *("-c", _SAYS_WHAT_IT_SYNCS, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),
-        *("--preset", "tressette-due-duplicate", "--record", str(tmp_path)),
-    )
+@contextlib.asynccontextmanager
+async def changed(
+    code: str, record: Path, *options: str, preset: str = "tressette-due-duplicate"
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, Lines, str]]:
+    """``tressette serve`` with a record, once some code has changed the process that it runs in: the process,
+    its log and its address."""
+    fixed = ("--address", "127.0.0.1:0", "--log-format", "json", "--preset", preset, "--record", str(record))
+    program = f"{code}\nfrom tressette.cli import main; main()"
+    process = await start("-c", program, "serve", *fixed, *options)
     try:
-        lines = Lines(process.stderr)
-        address = (await lines.until("event", "listening"))["address"]
-        async with bots(address, ["left", "right"]) as clients:
-            await all_of(*(client.play_games() for client in clients))
-            await lines.until("synced", "results-0001.jsonl")
-        synced = [line["synced"] for line in lines.seen if "synced" in line]
-        order = ("reveals-0001", "tricks-0001-0001", "results-0001")
-        places = [synced.index(f"{name}.jsonl") for name in order]
-        assert places == sorted(places)
-        assert list(read_lines(tmp_path / "results-0001.jsonl"))
+        log = Lines(process.stderr)
+        yield process, log, (await log.until("event", "listening"))["address"]
     finally:
         await end(process)
+
+
+async def ended(process: asyncio.subprocess.Process, address: str, names: Sequence[str]) -> bytes:
+    """Have bots play until the server has failed; returns what it has said of that."""
+    async with bots(address, names) as clients:
+        playing = [asyncio.create_task(client.play_until_told()) for client in clients]
+        async with asyncio.timeout(LIMIT_S):
+            _, errors = await process.communicate()
+        for task in playing:
+            task.cancel()
+        await asyncio.gather(*playing, return_exceptions=True)
+    assert process.returncode == 1
+    return errors
 
 
 _SYNCS_WHEN_TOLD = """
 import json, os, sys, time
 sync = os.fsync
 def fsync(file):
-    name = os.path.basename(os.readlink(f"/proc/self/fd/{file}"))
-    sys.stderr.write(json.dumps({"syncing": name}) + "\\n")
-    while not os.path.exists(os.environ["MAY_SYNC"]):
+    name = os.path.basename(os.readlink(f"/proc/self/fd/{{file}}"))
+    sys.stderr.write(json.dumps({{"syncing": name}}) + "\\n")
+    while not os.path.exists({may_sync!r}):
         time.sleep(0.01)
     sync(file)
 os.fsync = fsync
-from tressette.cli import main
-main()
 """
 
 
-async def test_a_server_that_is_stopped_during_a_sync_loses_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_results_are_forced_to_the_disk_while_it_runs(tmp_path: Path) -> None:
+    """Each after its tricks and its deck: a power cut costs matches under way only."""
+    code = _SYNCS_WHEN_TOLD.format(may_sync=str(tmp_path))
+    async with changed(code, tmp_path) as (_, lines, address):
+        async with bots(address, ["left", "right"]) as clients:
+            await all_of(*(client.play_games() for client in clients))
+            await lines.until("syncing", "results-0001.jsonl")
+        synced = [line["syncing"] for line in lines.seen if "syncing" in line]
+        order = ("reveals-0001", "tricks-0001-0001", "results-0001")
+        places = [synced.index(f"{name}.jsonl") for name in order]
+        assert places == sorted(places)
+        assert list(read_lines(tmp_path / "results-0001.jsonl"))
+
+
+async def test_a_server_that_is_stopped_during_a_sync_loses_no_result(tmp_path: Path) -> None:
     """Games end while the first results are synced, and wait for the next sync, which is that of the end."""
     folder, may_sync = tmp_path / "record", tmp_path / "may-sync"
-    monkeypatch.setenv("MAY_SYNC", str(may_sync))
-    process = await start(
-        *("-c", _SYNCS_WHEN_TOLD, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),
-        *("--preset", "tressette-due-duplicate", "--record", str(folder), "--grace-s", "0"),
-    )
-    try:
-        lines = Lines(process.stderr)
-        address = (await lines.until("event", "listening"))["address"]
+    code = _SYNCS_WHEN_TOLD.format(may_sync=str(may_sync))
+    async with changed(code, folder, "--grace-s", "0") as (process, lines, address):
         async with bots(address, ["left", "right"]) as clients:
             await all_of(*(client.play_games() for client in clients))
             await lines.until("syncing", "reveals-0001.jsonl")
@@ -422,8 +413,6 @@ async def test_a_server_that_is_stopped_during_a_sync_loses_no_result(
         async with asyncio.timeout(LIMIT_S):
             rest = [orjson.loads(line) for line in (await process.communicate())[1].splitlines()]
         assert process.returncode == 0
-    finally:
-        await end(process)
     log = lines.seen + rest
     finished = [line["game"] for line in log if line.get("event") == "game finished"]
     assert len(finished) >= 3
@@ -459,43 +448,21 @@ asyncio.to_thread = to_thread
 
 @pytest.mark.parametrize("why", _CANNOT_SYNC)
 async def test_results_that_cannot_be_synced_end_the_server(tmp_path: Path, why: str) -> None:
-    process = await start(
-        *("-c", f"{_CANNOT_SYNC[why]}\nfrom tressette.cli import main; main()", "serve"),
-        *("--address", "127.0.0.1:0", "--log-format", "json", "--record", str(tmp_path)),
-        *("--preset", "tressette-due-duplicate"),
-    )
-    try:
-        address = (await Lines(process.stderr).until("event", "listening"))["address"]
-        async with bots(address, ["left", "right"]) as clients:
-            playing = [asyncio.create_task(client.play_until_told()) for client in clients]
-            async with asyncio.timeout(LIMIT_S):
-                _, errors = await process.communicate()
-            for task in playing:
-                task.cancel()
-            await asyncio.gather(*playing, return_exceptions=True)
-        assert process.returncode == 1
-        assert b"the record cannot be written: " in errors
-        assert b"it cannot be synced" in errors
-        assert b"Traceback" not in errors
-    finally:
-        await end(process)
+    async with changed(_CANNOT_SYNC[why], tmp_path) as (process, _, address):
+        errors = await ended(process, address, ["left", "right"])
+    assert b"the record cannot be written: " in errors
+    assert b"it cannot be synced" in errors
+    assert b"Traceback" not in errors
+
+
+_SMALL_DISK = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+"""
 
 
 async def test_a_record_that_cannot_be_written_ends_the_server(tmp_path: Path) -> None:
-    process = await start(
-        *("-c", _SMALL_DISK, "serve", "--address", "127.0.0.1:0", "--log-format", "json"),
-        *("--preset", "traversone-003-21-duplicate", "--record", str(tmp_path)),
-    )
-    try:
-        address = (await Lines(process.stderr).until("event", "listening"))["address"]
-        async with bots(address) as clients:
-            playing = [asyncio.create_task(client.play_until_told()) for client in clients]
-            async with asyncio.timeout(LIMIT_S):
-                _, errors = await process.communicate()
-            for task in playing:
-                task.cancel()
-            await asyncio.gather(*playing, return_exceptions=True)
-        assert process.returncode == 1
-        assert b"File too large" in errors
-    finally:
-        await end(process)
+    preset = "traversone-003-21-duplicate"
+    async with changed(_SMALL_DISK, tmp_path, preset=preset) as (process, _, address):
+        errors = await ended(process, address, BOTS)
+    assert b"File too large" in errors
